@@ -2,12 +2,13 @@
 
 use crate::direction::{self, Judged};
 use crate::heard::{Far, Heard};
+use crate::lengths::Part;
 use crate::series::Way;
 use crate::side;
 use crate::stats::{median, quantile, sorted};
-use crate::train::Purpose;
-use crate::verdict::{Acquittal, Family, Finding, Place, Verdict};
-use crate::{unclear, words};
+use crate::train::{Length, Purpose};
+use crate::verdict::{Acquittal, Family, Finding, Lengths, Place, Verdict};
+use crate::words;
 
 /// A share of late packets below this is everyday noise.
 const EVERYDAY: f64 = 0.05;
@@ -49,30 +50,40 @@ pub fn judge(heard: &[Heard]) -> Verdict {
 pub fn judge_varied(heard: &[Heard], unheld: &[Heard]) -> Verdict {
     let probes = || heard.iter().flat_map(|heard| &heard.probes).filter(|probe| !probe.silent);
     let stamped = probes().any(|probe| probe.far.is_some());
-    let judged = places(heard, unheld, stamped);
-    let service = Service::of(heard);
-    let mut findings: Vec<Finding> = judged.iter().filter_map(finding).collect();
-    // What asks for no answer is answered, if at all, by a kernel.
     let by_kernel = heard.iter().flat_map(|heard| &heard.probes).any(|probe| probe.silent);
-    let is_lossy = unclear::is_lossy(heard);
-    for finding in &mut findings {
-        if is_lossy {
-            finding.alike = direction::alike_beside_others(finding.family).to_vec();
+    let or_program = !stamped && !by_kernel;
+    let service = Service::of(heard);
+    let part = |length| {
+        let of = |heard: &[Heard]| -> Vec<Heard> {
+            heard.iter().filter(|heard| heard.train.length == length).cloned().collect()
+        };
+        Part::of(&of(heard), &of(unheld), length, (stamped, or_program, service))
+    };
+    let is_full = heard.iter().any(|heard| heard.train.length == Length::Full);
+    let is_short = !is_full || heard.iter().any(|heard| heard.train.length == Length::Short);
+    let (tried, Part { judged, findings, excluded, unclear }) = match (is_short, is_full) {
+        (true, true) => (Lengths::Both, part(Length::Short).and(part(Length::Full))),
+        (true, false) => (Lengths::Short, part(Length::Short)),
+        (false, _) => (Lengths::Full, part(Length::Full)),
+    };
+    let mut acquittals: Vec<Acquittal> = Vec::new();
+    for acquittal in judged.iter().flat_map(self::acquittals) {
+        // Full segments, which come behind short ones, say the same of it.
+        if !acquittals.iter().any(|it| is_of_one(it, &acquittal)) {
+            acquittals.push(acquittal);
         }
-        finding.or_program = !stamped && !by_kernel && finding.place != Place::Mine;
     }
-    findings.retain(|finding| !service.is_some_and(|service| service.explains(finding)));
-    let (excluded, unclear) = unclear::divide(heard, &judged, &findings);
-    let mut acquittals: Vec<Acquittal> = judged.iter().flat_map(acquittals).collect();
     acquittals.extend(service.map(Service::acquittal));
     acquittals.extend(first(heard));
     let bend = |place| {
         findings
             .iter()
-            .find(|finding| finding.place == place)
+            // A client's packets are short.
+            .find(|finding| finding.place == place && finding.lengths.covers(Length::Short))
             .map_or(0.0, |finding| finding.lone_usecs)
     };
     let mut verdict = Verdict {
+        tried,
         offset_bend: (stamped && (!findings.is_empty() || unclear.is_empty()))
             .then(|| (bend(Place::Theirs) - bend(Place::Mine)) / 2.0),
         findings,
@@ -88,7 +99,7 @@ pub fn judge_varied(heard: &[Heard], unheld: &[Heard]) -> Verdict {
 }
 
 /// What each place shows: the sides apart where timestamps tell them apart, else the way round.
-fn places(heard: &[Heard], unheld: &[Heard], stamped: bool) -> Vec<(Place, Judged)> {
+pub(crate) fn places(heard: &[Heard], unheld: &[Heard], stamped: bool) -> Vec<(Place, Judged)> {
     // The far host's are preferred: the way up to my NIC has the far program in it, and how its
     // clock drifts is less certain for that.
     let ways = match (stamped, is_stamped_by_nic(heard)) {
@@ -118,7 +129,7 @@ fn is_stamped_by_nic(heard: &[Heard]) -> bool {
     UNSTAMPED_ONE_IN * (all - stamped) < all
 }
 
-fn finding((place, judged): &(Place, Judged)) -> Option<Finding> {
+pub(crate) fn finding((place, judged): &(Place, Judged)) -> Option<Finding> {
     let hold = judged.usecs.value;
     let lone_usecs = match judged.family {
         Family::None => return None,
@@ -130,6 +141,7 @@ fn finding((place, judged): &(Place, Judged)) -> Option<Finding> {
     };
     Some(Finding {
         place: *place,
+        lengths: Lengths::Short,
         family: judged.family,
         usecs: judged.usecs,
         frames: judged.frames,
@@ -140,6 +152,15 @@ fn finding((place, judged): &(Place, Judged)) -> Option<Finding> {
         alike: judged.alike.clone(),
         or_program: false,
     })
+}
+
+/// Whether both say the same of one place, if not how long it takes.
+fn is_of_one(one: &Acquittal, other: &Acquittal) -> bool {
+    match (one, other) {
+        (Acquittal::Waking { place, .. }, Acquittal::Waking { place: other, .. })
+        | (Acquittal::Stray { place, .. }, Acquittal::Stray { place: other, .. }) => place == other,
+        _ => false,
+    }
 }
 
 fn acquittals((place, judged): &(Place, Judged)) -> Vec<Acquittal> {
@@ -161,7 +182,7 @@ fn acquittals((place, judged): &(Place, Judged)) -> Vec<Acquittal> {
 /// What a far program that is slow takes for a request, once it has come to it: the requests before
 /// it are no part. In microseconds.
 #[derive(Clone, Copy, Debug)]
-struct Service {
+pub(crate) struct Service {
     p5: f64,
     median: f64,
     p99: f64,
@@ -187,7 +208,7 @@ impl Service {
 
     /// Whether what looks like a throttle is the program at work: on the core that receives, or
     /// sending one answer each time.
-    fn explains(self, finding: &Finding) -> bool {
+    pub(crate) fn explains(self, finding: &Finding) -> bool {
         let alike = (1.0 - ALIKE) * self.p5..(1.0 + ALIKE) * self.median + BEGIN;
         finding.family == Family::Throttle && alike.contains(&finding.usecs.value)
     }

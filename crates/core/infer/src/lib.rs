@@ -103,6 +103,12 @@
 //! because of what was sent, what was lost, or noise, the verdict is that the data cannot tell. So
 //! it is where most waits stay unexplained: a hold that comes and goes leaves most distances alone.
 //!
+//! # Which lengths
+//!
+//! Some NICs, and markers, hold or release by length, and all that short packets show is said of
+//! short packets. So trains come in two lengths, each of which is judged by itself. Where both
+//! judgements agree, the verdict covers both; else it says each with its length.
+//!
 //! # Estimation
 //!
 //! Residuals of starters are scored with a Cauchy log-likelihood, whose scale is the noise that the
@@ -115,8 +121,8 @@
 //!
 //! `plan` and `train` choose what to send; `heard` and `series` hold what came back; `direction`,
 //! `fit`, `quiet`, `deferral`, `periodic`, `adaptive`, `frames` and `waking` explain it, one family each; `edge` finds
-//! the floor; `apart` and `unclear` say what the data excludes; `judge`, `side`, `verdict` and
-//! `words` make the verdict.
+//! the floor; `apart` and `unclear` say what the data excludes; `judge`, `side`, `lengths`,
+//! `verdict` and `words` make the verdict.
 #![forbid(unsafe_code)]
 
 mod adaptive;
@@ -129,6 +135,7 @@ mod fit;
 mod frames;
 mod heard;
 mod judge;
+mod lengths;
 mod periodic;
 mod plan;
 mod quiet;
@@ -144,5 +151,7 @@ mod words;
 pub use heard::{Far, Heard, Probe};
 pub use judge::{judge, judge_varied};
 pub use plan::{Abilities, Plan};
-pub use train::{Purpose, Send, Train};
-pub use verdict::{Acquittal, Family, Finding, Interval, Place, Said, Unclear, Verdict, Why};
+pub use train::{Length, Purpose, Send, Train};
+pub use verdict::{
+    Acquittal, Family, Finding, Interval, Lengths, NoHold, Place, Said, Unclear, Verdict, Why,
+};

@@ -14,13 +14,16 @@
 //! - A *ramp* of rising rate, which an adaptive NIC answers with longer holds.
 //! - *Primed* pairs, where only round trips are known: a silent packet, then a probe.
 //!
+//! Where packets can be long, there is all of this but primed pairs once more with full segments,
+//! in turns: what depends on length shows by what the two lengths show.
+//!
 //! The plan does no I/O: [`Plan::next`] says what to send, [`Plan::record`] takes the result.
 
 use base::prng::Prng;
 
 use crate::heard::Heard;
 use crate::side;
-use crate::train::{Purpose, Send, Train};
+use crate::train::{Length, Purpose, Send, Train};
 
 /// What the probes can do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,7 +35,10 @@ pub struct Abilities {
     pub silent: bool,
     /// A packet can ask for its answer later.
     pub waits: bool,
-    /// The most packets to send in all; 0: as many as the plan likes, some 6 000.
+    /// A packet can be as long as the way takes, and so is its answer.
+    pub full: bool,
+    /// The most packets to send in all; 0: as many as the plan likes, some 6 000 of
+    /// each length.
     pub most: u32,
     /// The least gap between two packets in nanoseconds, to spare whoever is in between.
     pub least_gap: u64,
@@ -67,6 +73,11 @@ const BURST: [u64; 2] = [1_500, 4_000];
 const SPACED: u64 = 2_000;
 const ANSWERS: [u64; 4] = [25_000, 60_000, 120_000, 250_000];
 
+/// Full segments are not sent closer than this, in nanoseconds: a link of one gigabit a second takes
+/// 1538 bytes, all in all, in 12.3 us, and what waits for the link does not show what waits for a NIC.
+const LEAST_FULL_GAP: u64 = 12_500;
+const FULL_BURST: [u64; 2] = [13_000, 18_000];
+
 /// Gaps in a train. Dense and sparse ones take a few milliseconds at most, so that a lost train is
 /// no great loss; bursts are longer than a limit of 64 frames.
 const DENSE_GAPS: usize = 47;
@@ -88,12 +99,20 @@ const QUIET: u64 = 2_500_000;
 /// How many primed pairs there are, when they are needed.
 const PRIMED: u32 = 48;
 
+/// What a train is for, which of its kind it is, and how long its packets are.
+#[derive(Clone, Copy, Debug)]
+struct Stage {
+    purpose: Purpose,
+    index: u32,
+    length: Length,
+}
+
 /// A plan at work.
 #[derive(Clone, Debug)]
 pub struct Plan {
     abilities: Abilities,
     prng: Prng,
-    order: Vec<(Purpose, u32)>,
+    order: Vec<Stage>,
     next: u32,
     sent: u32,
     heard: Vec<Heard>,
@@ -107,7 +126,7 @@ impl Plan {
         Self {
             abilities,
             prng: Prng::new(seed),
-            order: order(abilities.waits),
+            order: order(abilities),
             next: 0,
             sent: 0,
             heard: Vec::new(),
@@ -121,9 +140,9 @@ impl Plan {
         let most = if self.abilities.most == 0 { u32::MAX } else { self.abilities.most };
         loop {
             let number = self.next;
-            let (purpose, index) = self.stage(number)?;
+            let stage = self.stage(number)?;
             self.next += 1;
-            let train = self.build(number, purpose, index);
+            let train = self.build(number, stage);
             let sent = self.sent + train.sends.len() as u32;
             if sent <= most {
                 self.sent = sent;
@@ -150,29 +169,39 @@ impl Plan {
         std::iter::from_fn(|| plan.next_train()).map(|train| train.sends.len() as u32).sum()
     }
 
-    /// What train `number` is for, and which of its kind it is.
-    fn stage(&self, number: u32) -> Option<(Purpose, u32)> {
+    /// What train `number` is.
+    fn stage(&self, number: u32) -> Option<Stage> {
         let number = number as usize;
         if let Some(stage) = self.order.get(number) {
             return Some(*stage);
         }
         let after = (number - self.order.len()) as u32;
         let wanted = self.abilities.silent && !self.abilities.stamps;
-        match after {
-            0 => Some((Purpose::Ramp, 0)),
-            1..=PRIMED if wanted => Some((Purpose::Primed, after - 1)),
+        let ramp = |length| Some(Stage { purpose: Purpose::Ramp, index: 0, length });
+        let primed = after.checked_sub(1 + u32::from(self.abilities.full));
+        match (after, primed) {
+            (0, _) => ramp(Length::Short),
+            (1, None) => ramp(Length::Full),
+            (_, Some(index @ 0..PRIMED)) if wanted => {
+                Some(Stage { purpose: Purpose::Primed, index, length: Length::Short })
+            }
             _ => None,
         }
     }
 
-    fn build(&mut self, number: u32, purpose: Purpose, index: u32) -> Train {
+    fn build(&mut self, number: u32, stage: Stage) -> Train {
+        let Stage { purpose, index, length } = stage;
+        let (burst, least_gap) = match length {
+            Length::Short => (BURST, self.abilities.least_gap),
+            Length::Full => (FULL_BURST, self.abilities.least_gap.max(LEAST_FULL_GAP)),
+        };
         let quiet = QUIET + self.prng.below(QUIET);
         let gaps = match purpose {
             Purpose::Lone => Vec::new(),
             Purpose::Pair => vec![swept(index, PAIRS, SPACINGS)],
             Purpose::Dense => self.random_gaps(DENSE_GAPS, in_turn(&DENSE, index)),
             Purpose::Sparse => self.random_gaps(SPARSE_GAPS, in_turn(&SPARSE, index)),
-            Purpose::Burst => self.random_gaps(BURST_GAPS, in_turn(&BURST, index)),
+            Purpose::Burst => self.random_gaps(BURST_GAPS, in_turn(&burst, index)),
             Purpose::Spaced => self.random_gaps(SPARSE_GAPS, SPACED),
             Purpose::Ramp => self.ramp(),
             Purpose::Primed => {
@@ -183,13 +212,13 @@ impl Plan {
         let (mut at, mut wait) = (0, 0);
         let mut sends = vec![Send { at, silent: purpose == Purpose::Primed, wait }];
         for gap in gaps {
-            at += gap.max(self.abilities.least_gap);
+            at += gap.max(least_gap);
             if purpose == Purpose::Spaced {
                 wait += self.random_gap(in_turn(&ANSWERS, index));
             }
             sends.push(Send { at, silent: false, wait });
         }
-        Train { number, purpose, quiet, sends }
+        Train { number, purpose, length, quiet, sends }
     }
 
     /// Exponential gaps: every spacing occurs, and none repeats.
@@ -220,16 +249,20 @@ impl Plan {
 }
 
 /// Those of each kind evenly over the whole, a lone one first: it is the first packet of all.
-fn order(with_spaced: bool) -> Vec<(Purpose, u32)> {
+fn order(abilities: Abilities) -> Vec<Stage> {
     let kind = |(purpose, count): (Purpose, u32)| {
-        (0..count).map(move |index| {
+        (0..count).flat_map(move |index| {
             let shift = if purpose == Purpose::Lone { 0 } else { 1 };
             // Of the whole, without fractions.
-            ((2 * index + shift) * 1_000_000 / (2 * count), (purpose, index))
+            let at = (2 * index + shift) * 1_000_000 / (2 * count);
+            let lengths = Length::ALL
+                .into_iter()
+                .filter(move |length| *length == Length::Short || abilities.full);
+            lengths.map(move |length| (at, Stage { purpose, index, length }))
         })
     };
     let kinds = ALTERNATING.into_iter();
-    let kinds = kinds.filter(|(purpose, _)| with_spaced || *purpose != Purpose::Spaced);
+    let kinds = kinds.filter(|(purpose, _)| abilities.waits || *purpose != Purpose::Spaced);
     let mut order: Vec<_> = kinds.flat_map(kind).collect();
     order.sort_by_key(|(at, _)| *at);
     order.into_iter().map(|(_, stage)| stage).collect()

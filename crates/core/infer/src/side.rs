@@ -123,7 +123,7 @@ mod tests {
     use crate::apart::Distances;
     use crate::explanation::Waking;
     use crate::heard::Probe;
-    use crate::train::Train;
+    use crate::train::{Length, Train};
     use crate::verdict::Interval;
 
     const HOLD: f64 = 430.0;
@@ -159,7 +159,8 @@ mod tests {
             far: None,
             silent: back.is_none(),
         };
-        let train = Train { number: 0, purpose, quiet: 0, sends: Vec::new() };
+        let train =
+            Train { number: 0, purpose, length: Length::Short, quiet: 0, sends: Vec::new() };
         Heard { train, probes: vec![probe(0.0, None), probe(gap, Some(gap + wait))] }
     }
 

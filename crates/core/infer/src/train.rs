@@ -50,6 +50,21 @@ impl Purpose {
     }
 }
 
+/// How long the packets of a train are: some NICs hold, or stop to hold, by length.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Length {
+    /// A few dozen bytes.
+    #[default]
+    Short,
+    /// As long as the way there takes in one piece.
+    Full,
+}
+
+impl Length {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Short, Self::Full];
+}
+
 /// One packet to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Send {
@@ -68,6 +83,8 @@ pub struct Train {
     pub number: u32,
     /// Why.
     pub purpose: Purpose,
+    /// Of all its packets, but silent ones.
+    pub length: Length,
     /// Silence to keep before it, in nanoseconds, after the last answer or its time-out.
     pub quiet: u64,
     /// What to send, by time.

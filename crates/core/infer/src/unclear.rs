@@ -3,7 +3,7 @@
 use crate::direction::Judged;
 use crate::heard::{Heard, Probe};
 use crate::stats::{quantile, sorted};
-use crate::verdict::{Finding, Place, Unclear, Why};
+use crate::verdict::{Finding, Lengths, NoHold, Place, Unclear, Why};
 
 /// "No hold" is said where everything above this is excluded, in microseconds; else that the data
 /// cannot tell. The usual plan excludes more than a poll's step takes, ten microseconds or so, on
@@ -20,20 +20,18 @@ const FEW: usize = 2_000;
 /// row.
 const IN_A_ROW: f64 = 0.25;
 
-/// What is excluded at a place: holds above so many microseconds.
-pub(crate) type Excluded = (Place, f64);
-
 /// Divides the places without a finding into those where holds are excluded, and those where the
 /// data cannot tell.
 pub(crate) fn divide(
     heard: &[Heard],
     judged: &[(Place, Judged)],
     findings: &[Finding],
-) -> (Vec<Excluded>, Vec<Unclear>) {
+    lengths: Lengths,
+) -> (Vec<NoHold>, Vec<Unclear>) {
     let (mut excluded, mut unclear) = (Vec::new(), Vec::new());
     if judged.is_empty() {
         let why = reasons(heard, None);
-        unclear.push(Unclear { place: Place::Nowhere, below: None, why });
+        unclear.push(Unclear { place: Place::Nowhere, lengths, below: None, why });
     }
     for (place, judged) in judged {
         let (place, bound) = (without_hold(*place), judged.excluded());
@@ -41,14 +39,17 @@ pub(crate) fn divide(
             continue;
         }
         match bound {
-            Some(bound) if bound <= SHORT => excluded.push((place, bound)),
-            below => unclear.push(Unclear { place, below, why: reasons(heard, Some(judged)) }),
+            Some(above) if above <= SHORT => excluded.push(NoHold { place, lengths, above }),
+            below => {
+                let why = reasons(heard, Some(judged));
+                unclear.push(Unclear { place, lengths, below, why });
+            }
         }
     }
     if let ([_], [finding]) = (judged, findings) {
         // One judgement of two sides: what is shorter than its hold does not show.
         let (below, why) = (Some(finding.usecs.high), vec![Why::RoundTrips]);
-        unclear.push(Unclear { place: finding.place.other(), below, why });
+        unclear.push(Unclear { place: finding.place.other(), lengths, below, why });
     }
     (excluded, unclear)
 }

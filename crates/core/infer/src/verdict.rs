@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::train::Length;
+
 /// The families of holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
@@ -60,6 +62,30 @@ impl Interval {
     }
 }
 
+/// Which lengths of packets something is said of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lengths {
+    /// Short packets alone.
+    #[default]
+    Short,
+    /// Full segments alone.
+    Full,
+    /// Both.
+    Both,
+}
+
+impl Lengths {
+    /// Whether it is said of this length.
+    #[must_use]
+    pub const fn covers(self, length: Length) -> bool {
+        match self {
+            Self::Short => matches!(length, Length::Short),
+            Self::Full => matches!(length, Length::Full),
+            Self::Both => true,
+        }
+    }
+}
+
 /// Where a hold sits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -89,6 +115,8 @@ impl Place {
 pub struct Finding {
     /// Where.
     pub place: Place,
+    /// Of which packets.
+    pub lengths: Lengths,
     /// Of which family.
     pub family: Family,
     /// `rx-usecs` as it is felt; of an adaptive hold the longest seen.
@@ -146,11 +174,24 @@ pub enum Acquittal {
     },
 }
 
+/// A place where longer holds are excluded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NoHold {
+    /// Where.
+    pub place: Place,
+    /// Of which packets.
+    pub lengths: Lengths,
+    /// No hold is longer than this, in microseconds.
+    pub above: f64,
+}
+
 /// A place where the data does not say whether something holds packets back.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unclear {
     /// Where; [`Place::Nowhere`] is the way round, both sides.
     pub place: Place,
+    /// Of which packets.
+    pub lengths: Lengths,
     /// Longer holds are excluded, in microseconds; nothing where none is.
     pub below: Option<f64>,
     /// All that keeps the data from telling.
@@ -200,10 +241,12 @@ pub enum Said<'a> {
 /// All that the probes show.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// The holds, at most one a side.
+    /// Which packets were sent.
+    pub tried: Lengths,
+    /// The holds, at most one a side and length.
     pub findings: Vec<Finding>,
-    /// Where longer holds than this, in microseconds, are excluded: *no hold*.
-    pub excluded: Vec<(Place, f64)>,
+    /// Where longer holds than some are excluded: *no hold*.
+    pub excluded: Vec<NoHold>,
     /// Where the data cannot tell.
     pub unclear: Vec<Unclear>,
     /// What else costs time.
@@ -233,10 +276,23 @@ impl Verdict {
         if let Some(finding) = self.at(place) {
             return Said::Hold(finding);
         }
-        let above = |(at, above): &(Place, f64)| {
-            (*at == place || *at == Place::Nowhere).then_some(Said::NoHold { above: *above })
-        };
-        self.excluded.iter().find_map(above).unwrap_or(Said::CannotTell)
+        let all = |no_hold: &&NoHold| no_hold.lengths == self.tried;
+        self.not_above(place, all).unwrap_or(Said::CannotTell)
+    }
+
+    /// The same, of packets of this length.
+    #[must_use]
+    pub fn said_of(&self, place: Place, length: Length) -> Said<'_> {
+        let finding =
+            self.findings.iter().find(|it| it.place == place && it.lengths.covers(length));
+        let not_above = || self.not_above(place, |no_hold| no_hold.lengths.covers(length));
+        finding.map(Said::Hold).or_else(not_above).unwrap_or(Said::CannotTell)
+    }
+
+    fn not_above(&self, place: Place, which: impl Fn(&&NoHold) -> bool) -> Option<Said<'_>> {
+        let is_there = |it: &&NoHold| it.place == place || it.place == Place::Nowhere;
+        let no_hold = self.excluded.iter().filter(is_there).find(which)?;
+        Some(Said::NoHold { above: no_hold.above })
     }
 
     /// Whether it is certain that nothing holds packets back.

@@ -1,13 +1,16 @@
 //! The verdict in words.
 
 use crate::direction::Judged;
-use crate::verdict::{Acquittal, Family, Finding, Place, Unclear, Verdict, Why};
+use crate::verdict::{Acquittal, Family, Finding, Lengths, NoHold, Place, Unclear, Verdict, Why};
 
 /// A sentence for each thing found, in the order of its weight.
 pub(crate) fn reasons(verdict: &Verdict, judged: &[(Place, Judged)]) -> Vec<String> {
     let mut said: Vec<String> = verdict.findings.iter().map(hold).collect();
-    said.extend(verdict.excluded.iter().map(|(place, above)| no_hold(*place, *above, judged)));
+    said.extend(verdict.excluded.iter().map(|it| no_hold(*it, judged)));
     said.extend(verdict.unclear.iter().map(|unclear| cannot_tell(unclear, verdict.answered)));
+    if verdict.tried != Lengths::Both {
+        said.push(one_length(verdict.tried).to_owned());
+    }
     said.extend(verdict.acquittals.iter().map(|it| acquittal(it, &verdict.findings)));
     if let Some(bend) = verdict.offset_bend.filter(|bend| bend.abs() > 0.5) {
         let (who, way) = if bend > 0.0 { ("their", "ahead") } else { ("my", "behind") };
@@ -20,20 +23,22 @@ pub(crate) fn reasons(verdict: &Verdict, judged: &[(Place, Judged)]) -> Vec<Stri
     said
 }
 
-fn no_hold(place: Place, above: f64, judged: &[(Place, Judged)]) -> String {
+fn no_hold(no_hold: NoHold, judged: &[(Place, Judged)]) -> String {
+    let NoHold { place, lengths, above } = no_hold;
     let judged = judged.iter().map(|(_, judged)| judged).find(|it| it.excluded() == Some(above));
     let noise = judged.map_or(0.0, |judged| judged.noise);
     format!(
-        "no hold above {above:.0} us {}: packets that came closer together than that kept their distance; {noise:.1} us \
+        "no hold above {above:.0} us {}{}: packets that came closer together than that kept their distance; {noise:.1} us \
          of noise",
-        receiving(place)
+        receiving(place),
+        of(lengths)
     )
 }
 
 fn cannot_tell(unclear: &Unclear, (answered, asked): (usize, usize)) -> String {
     let below = match unclear.below {
-        Some(below) => format!("of less than {below:.0} us; longer ones are excluded"),
-        None => "of any length".to_owned(),
+        Some(below) => format!(", of less than {below:.0} us; longer ones are excluded"),
+        None => ", however long".to_owned(),
     };
     let why = unclear.why.iter().map(|why| match why {
         Why::Lost => format!(
@@ -58,19 +63,51 @@ fn cannot_tell(unclear: &Unclear, (answered, asked): (usize, usize)) -> String {
             .to_owned(),
     });
     let (at, why) = (unclear_at(unclear), why.collect::<Vec<_>>().join("; "));
-    format!("cannot tell whether there is a hold {at} {below}; {why}")
+    let of = of(unclear.lengths);
+    format!("cannot tell whether there is a hold {at}{of}{below}; {why}")
+}
+
+/// The packets that are meant.
+const fn of(lengths: Lengths) -> &'static str {
+    match lengths {
+        Lengths::Short => ", short packets",
+        Lengths::Full => ", full segments",
+        Lengths::Both => ", short packets and full segments alike",
+    }
+}
+
+/// What does not show where one length alone was sent.
+const fn one_length(tried: Lengths) -> &'static str {
+    match tried {
+        Lengths::Short | Lengths::Both => {
+            "only short packets were sent: whether full segments are held otherwise, --kind udp, icmp or tcp tells"
+        }
+        Lengths::Full => {
+            "only full segments were sent: whether short packets are held otherwise does not show"
+        }
+    }
 }
 
 fn unclear_at(unclear: &Unclear) -> &'static str {
     match (unclear.place, unclear.why.contains(&Why::RoundTrips)) {
-        (Place::Unknown, true) => "on the other side, too,",
+        (Place::Unknown, true) => "on the other side, too",
         (place, _) => receiving(place),
     }
 }
 
 fn hold(finding: &Finding) -> String {
     let Finding {
-        place, family, usecs, frames, bound, polls, lone_usecs, alike, or_program, ..
+        place,
+        family,
+        usecs,
+        frames,
+        bound,
+        polls,
+        lone_usecs,
+        lengths,
+        alike,
+        or_program,
+        ..
     } = finding;
     let size = format!("{:.1} us ({:.1} to {:.1})", usecs.value, usecs.low, usecs.high);
     let what = match family {
@@ -118,7 +155,12 @@ fn hold(finding: &Finding) -> String {
     } else {
         ""
     };
-    format!("{what}{}, {}{alike}{program}{whose}", frames.unwrap_or_default(), receiving(*place))
+    format!(
+        "{what}{}, {}{}{alike}{program}{whose}",
+        frames.unwrap_or_default(),
+        receiving(*place),
+        of(*lengths)
+    )
 }
 
 fn acquittal(acquittal: &Acquittal, findings: &[Finding]) -> String {
@@ -173,6 +215,7 @@ mod tests {
         let usecs = Interval { value: 49.9, low: 49.5, high: 50.3 };
         let finding = Finding {
             place: Place::Mine,
+            lengths: Lengths::Short,
             family: Family::Throttle,
             usecs,
             lone_usecs: 0.0,

@@ -2,8 +2,8 @@
 #![allow(non_snake_case, reason = "test names are subject__case")]
 
 use infer::{
-    Abilities, Acquittal, Family, Far, Heard, Place, Plan, Probe, Said, Verdict, Why, judge,
-    judge_varied,
+    Abilities, Acquittal, Family, Far, Heard, Length, Lengths, Place, Plan, Probe, Said, Verdict,
+    Why, judge, judge_varied,
 };
 
 /// The path's cost, in nanoseconds.
@@ -241,6 +241,81 @@ fn deferral__is_told_with_its_polls_and_one_poll_is_a_throttle() {
         assert!((finding.usecs.value - usecs as f64).abs() < 1.0, "{finding:?}");
         assert_eq!(finding.lone_usecs, 0.0);
         assert!(verdict.acquittals.is_empty(), "{:?}", verdict.reasons);
+    }
+}
+
+/// Plays a plan of both lengths against a far host that is told by `told` of packets of a length.
+fn play_lengths(mut told: impl FnMut(&[u64], Length) -> Vec<u64>) -> Verdict {
+    let abilities = Abilities { stamps: true, full: true, ..Abilities::default() };
+    let mut plan = Plan::new(abilities, 5);
+    let mut now = 0;
+    while let Some(train) = plan.next_train() {
+        let takes = if train.length == Length::Full { PATH + 12_000 } else { PATH };
+        let begin = now + train.quiet;
+        let sent: Vec<u64> = train.sends.iter().map(|send| begin + send.at).collect();
+        let arrived: Vec<u64> = sent.iter().map(|sent| sent + takes).collect();
+        let received = told(&arrived, train.length);
+        let probe = |(sent, received): (&u64, &u64)| Probe {
+            sent: *sent,
+            received: Some(received + 5_000 + takes),
+            nic: None,
+            far: Some(Far { received: received + 9_000_000, sent: received + 9_005_000 }),
+            silent: false,
+        };
+        let probes: Vec<Probe> = sent.iter().zip(&received).map(probe).collect();
+        now = probes.iter().filter_map(|probe| probe.received).max().unwrap_or(now) + 1_000_000;
+        plan.record(Heard { train, probes });
+    }
+    judge(plan.heard())
+}
+
+#[test]
+fn hold_that_depends_on_length__is_neither_denied_nor_said_of_both() {
+    let hold = |delays: fn(Length) -> u64| {
+        let verdict = play_lengths(|arrived, length| delayed(arrived, delays(length)));
+        assert_eq!(verdict.tried, Lengths::Both);
+        verdict
+    };
+    let full = hold(|length| if length == Length::Full { 200_000 } else { 0 });
+    let short = hold(|length| if length == Length::Full { 0 } else { 200_000 });
+    for (verdict, held, free) in
+        [(&full, Length::Full, Length::Short), (&short, Length::Short, Length::Full)]
+    {
+        let Said::Hold(finding) = verdict.said_of(Place::Theirs, held) else {
+            panic!("{:?}", verdict.reasons)
+        };
+        assert!(finding.lengths != Lengths::Both && finding.lengths.covers(held), "{finding:?}");
+        assert!((finding.usecs.value - 200.0).abs() < 1.0, "{finding:?}");
+        let said = verdict.said_of(Place::Theirs, free);
+        assert!(matches!(said, Said::NoHold { .. }), "{:?}", verdict.reasons);
+        assert!(matches!(verdict.said(Place::Theirs), Said::Hold(_)));
+    }
+    // A client of NTP sends short packets.
+    assert_eq!(full.offset_bend, Some(0.0));
+    assert!((short.offset_bend.unwrap() - 100.0).abs() < 0.5, "{:?}", short.offset_bend);
+}
+
+#[test]
+fn what_both_lengths_show__is_said_once_and_of_both() {
+    for delay in [0, 75_000, 400_000] {
+        let verdict = play_lengths(|arrived, _| delayed(arrived, delay));
+        let all = verdict.findings.iter().map(|it| it.lengths);
+        let all = all.chain(verdict.excluded.iter().map(|it| it.lengths));
+        let all: Vec<Lengths> = all.chain(verdict.unclear.iter().map(|it| it.lengths)).collect();
+        assert_eq!(all, [Lengths::Both; 2], "{:?}", verdict.reasons);
+    }
+}
+
+/// NTP and memcached have no long requests.
+#[test]
+fn short_packets_alone__are_said_to_be_all_that_was_sent() {
+    for delay in [0, 75_000] {
+        let verdict = play(true, |arrived| delayed(arrived, delay));
+        assert_eq!(verdict.tried, Lengths::Short);
+        let is_said = |words: &String| words.starts_with("only short packets were sent");
+        assert!(verdict.reasons.iter().any(is_said), "{:?}", verdict.reasons);
+        let is_of_all = |words: &String| words.contains("alike");
+        assert!(!verdict.reasons.iter().any(is_of_all), "{:?}", verdict.reasons);
     }
 }
 

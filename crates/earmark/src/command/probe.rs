@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
-use infer::{Heard, Place, Purpose};
+use infer::{Heard, Length, Place, Purpose};
 
 use super::apply::DeviceArgs;
 
@@ -136,15 +136,25 @@ fn local(from: IpAddr, to: IpAddr) -> Option<Local> {
     Some(Local { device, rx_usecs, deferral })
 }
 
+/// Which lengths a probe has.
+fn lengths(prober: &Prober) -> String {
+    if !prober.kind().can_be_full() {
+        return ", all of them short,".to_owned();
+    }
+    let [short, full] = Length::ALL.map(|length| prober.bytes(length));
+    format!(" of {short} or {full} bytes")
+}
+
 fn ask(args: &ProbeArgs, kind: Option<EchoKind>) -> Result<Observations> {
     let host = args.host.as_ref().context("whom to ask?")?;
     let mut prober = Prober::find(host, kind, args.port)?;
     let mut plan = run::plan(&prober, args.limits());
     let (address, kind) = (prober.address, prober.kind());
     errln!(
-        "probing {address} by {}: {} small packets in a few seconds",
+        "probing {address} by {}: {} packets{} in a few seconds",
         kind.name(),
-        plan.packets()
+        plan.packets(),
+        lengths(&prober)
     );
     if prober.is_local() {
         errln!("{address} is this host itself: no NIC is in between");

@@ -12,7 +12,7 @@ use nic::moderation::Moderation;
 
 use super::addresses::{FAR, NEAR};
 use super::bulk;
-use bench::options::NicOptions;
+use bench::options::{NicOptions, Text};
 use bench::world::virtual_lab::{self, PortChange, Program};
 use probe::recording;
 
@@ -50,7 +50,13 @@ pub(super) fn play(case: &Case) -> Result<Vec<Heard>> {
     };
     // Several are played at once.
     let name = format!("{}-{}", std::process::id(), case.seed());
-    let options = NicOptions { name: Some(name), seed: Some(case.seed()), ..NicOptions::default() };
+    let mark = case.rules().parse().map(Text).context("read the rules of a case")?;
+    let options = NicOptions {
+        name: Some(name),
+        seed: Some(case.seed()),
+        mark: Some(mark),
+        ..NicOptions::default()
+    };
     let settings =
         vec![PortChange::before("a0", mine.setting), PortChange::before("b0", theirs.setting)];
     let commands = (commands.as_slice(), [0].as_slice());

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use nic::moderation::Moderation;
+use infer::Length;
+use nic::moderation::{Marks, Moderation};
 
 use crate::decoy::Decoy;
 use crate::obstacle::Obstacle;
@@ -47,7 +48,8 @@ impl Hold {
     /// A hold of a family that a reader of settings alone does not think of.
     fn draw_newer(random: &mut Random, may_defer: bool) -> Self {
         let usecs = random.whole(10, 500);
-        match random.whole(0, u32::from(may_defer)) {
+        match random.whole(0, if may_defer { 2 } else { 0 }) {
+            1 => Self::of(parse(&format!("marked:{usecs}"))),
             0 => Self::of(parse(&format!("quiet:{usecs}/{}", usecs + random.whole(10, 1_000)))),
             _ => {
                 // Beyond the silence before a lone packet, a deferral never ends.
@@ -85,6 +87,8 @@ pub struct Case {
     /// Packets a second beside the probes, to either side.
     pub(crate) bulk: f64,
     pub(crate) obstacle: Option<Obstacle>,
+    /// Which packets NICs mark, by their length.
+    pub(crate) rules: &'static str,
 }
 
 impl Case {
@@ -117,8 +121,18 @@ impl Case {
         let waits = kind == Kind::Stamped && random.is(0.5);
         let nic_stamps = random.is(0.5);
         let (theirs, mine) = (Hold::of(theirs), Hold::of(mine));
-        let case =
-            Self { seed, kind, waits, nic_stamps, theirs, mine, decoy, bulk, obstacle: None };
+        let case = Self {
+            seed,
+            kind,
+            waits,
+            nic_stamps,
+            theirs,
+            mine,
+            decoy,
+            bulk,
+            obstacle: None,
+            rules: "",
+        };
         case.renewed(true)
     }
 
@@ -159,8 +173,18 @@ impl Case {
         let bulk = if random.is(0.2) { random.between(500.0, 3_000.0) } else { 0.0 };
         let (kind, waits, nic_stamps) = (Kind::Stamped, true, false);
         let (theirs, mine) = (Hold::of(theirs), Hold::of(mine));
-        let case =
-            Self { seed, kind, waits, nic_stamps, theirs, mine, decoy, bulk, obstacle: None };
+        let case = Self {
+            seed,
+            kind,
+            waits,
+            nic_stamps,
+            theirs,
+            mine,
+            decoy,
+            bulk,
+            obstacle: None,
+            rules: "",
+        };
         // Devices of namespaces, which play hosts in real time, have no NAPI to defer anything.
         case.renewed(!may_be_busy)
     }
@@ -174,6 +198,7 @@ impl Case {
                 *hold = newer;
             }
         }
+        self.rules = if random.is(0.5) { "length<=512" } else { "length>512" };
         let gathering = Decoy::draw_gathering(&mut random);
         // What asks for no answer is a kernel's to answer.
         if random.is(NEWER) && self.decoy.is_some() && self.kind != Kind::Silent {
@@ -209,6 +234,22 @@ impl Case {
     #[must_use]
     pub const fn decoy(&self) -> Option<Decoy> {
         self.decoy
+    }
+
+    /// Which packets NICs mark, for the world that has them do so.
+    #[must_use]
+    pub const fn rules(&self) -> &'static str {
+        self.rules
+    }
+
+    /// What holds packets of this length where `hold` is in force: a NIC does not hold what it
+    /// marks.
+    pub(crate) fn of_length(&self, hold: Hold, length: Length) -> Hold {
+        let is_marked = (length == Length::Full) == self.rules.contains('>');
+        match hold.setting.marks {
+            Marks::Immediate if is_marked => Hold::NONE,
+            _ => hold,
+        }
     }
 
     /// Packets a second beside the probes.

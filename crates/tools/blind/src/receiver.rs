@@ -1,20 +1,27 @@
 //! The receiving of one host: our NIC, its driver's polls, and a core that may be asleep or busy.
 
 use base::time::Instant;
+use infer::Length;
 use nic::port::{Port, PortSettings};
 
 use crate::case::{Deferral, Hold};
 use crate::decoy::Decoy;
 use crate::random::Random;
 
-/// A packet without contents; bulk has no number.
+/// A packet without contents; bulk has no number, and is short.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Packet(pub(crate) Option<usize>);
+pub(crate) struct Packet(pub(crate) Option<usize>, Length);
+
+/// What is in the longest: nothing, of an EtherType for experiments.
+static FRAME: [u8; 1_514] = {
+    let mut frame = [0; 1_514];
+    (frame[12], frame[13]) = (0x88, 0xb5);
+    frame
+};
 
 impl AsRef<[u8]> for Packet {
     fn as_ref(&self) -> &[u8] {
-        const FRAME: [u8; 64] = [0; 64];
-        &FRAME
+        &FRAME[..if self.1 == Length::Full { FRAME.len() } else { 64 }]
     }
 }
 
@@ -50,7 +57,7 @@ const BUDGET: usize = 64;
 
 impl Receiver {
     pub(crate) fn new(
-        hold: Hold,
+        (hold, rules): (Hold, &str),
         costs: Costs,
         decoy: Option<Decoy>,
         bulk: f64,
@@ -59,7 +66,11 @@ impl Receiver {
         let bulk_gap = if bulk > 0.0 { 1e9 / bulk } else { f64::INFINITY };
         // A tick has run since long before the first probe.
         let started = Instant::from_nanos(random.between(0.0, 1e6) as u64);
-        let settings = PortSettings { moderation: hold.setting, ..PortSettings::default() };
+        let settings = PortSettings {
+            moderation: hold.setting,
+            rules: rules.parse().expect("rules are well formed"),
+            ..PortSettings::default()
+        };
         Self {
             port: Port::new(settings, started),
             costs,
@@ -75,7 +86,12 @@ impl Receiver {
     }
 
     /// Lets packets arrive, in order, and runs until `until`: which were polled, and when.
-    pub(crate) fn run(&mut self, arrivals: &[(f64, usize)], until: f64) -> Vec<(f64, usize)> {
+    pub(crate) fn run(
+        &mut self,
+        arrivals: &[(f64, usize)],
+        length: Length,
+        until: f64,
+    ) -> Vec<(f64, usize)> {
         let mut polled = Vec::new();
         let mut arrivals = arrivals.iter().peekable();
         loop {
@@ -90,9 +106,9 @@ impl Receiver {
             if now >= arrival {
                 let (_, number) = arrivals.next().expect("it was peeked at");
                 // A full ring loses it, as on hardware.
-                let _ = self.port.receive(moment, Packet(Some(*number)));
+                let _ = self.port.receive(moment, Packet(Some(*number), length));
             } else if now >= self.next_bulk {
-                let _ = self.port.receive(moment, Packet(None));
+                let _ = self.port.receive(moment, Packet(None, Length::Short));
                 self.next_bulk = now + self.random.exponential(self.bulk_gap);
             }
             self.port.advance(moment, &mut ());
@@ -108,7 +124,7 @@ impl Receiver {
     fn poll(&mut self, now: f64, moment: Instant, polled: &mut Vec<(f64, usize)>) {
         let (mut at, packet) = (now, self.costs.packet);
         let queue = &mut self.port.queues_mut()[0];
-        let count = queue.poll(moment, BUDGET, &mut (), |_, Packet(number)| {
+        let count = queue.poll(moment, BUDGET, &mut (), |_, Packet(number, _)| {
             at += packet;
             polled.extend(number.map(|number| (at, number)));
         });

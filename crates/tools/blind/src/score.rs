@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use infer::{Family, Finding, Place, Said, Verdict};
+use infer::{Family, Finding, Length, Place, Said, Verdict};
 use nic::moderation::TimerKind;
 use serde::{Deserialize, Serialize};
 
@@ -72,9 +72,10 @@ impl Score {
     pub fn of(case: &Case, verdict: &Verdict) -> Vec<Self> {
         if case.tells_sides() {
             let sides = [(Place::Theirs, case.theirs), (Place::Mine, case.mine)];
-            return sides
-                .map(|(place, truth)| Self::one(case, truth, verdict.said(place)))
-                .to_vec();
+            let side = |(place, truth)| {
+                Self::by_length(case, truth, verdict, |length| verdict.said_of(place, length))
+            };
+            return sides.map(side).to_vec();
         }
         let is_theirs = case.theirs != Hold::NONE;
         let truth = if is_theirs { case.theirs } else { case.mine };
@@ -84,8 +85,32 @@ impl Score {
         let named = |finding: &Finding| finding.place == place;
         let is_visible = matches!(truth.setting.timer, TimerKind::Delay | TimerKind::Throttle);
         let side = finding.filter(|_| case.kind == Kind::Silent && is_visible).map(named);
-        let said = finding.map_or_else(|| verdict.said(Place::Nowhere), Said::Hold);
-        vec![Self { side, ..Self::one(case, truth, said) }]
+        let said = |length| {
+            let finding = verdict.findings.iter().find(|finding| finding.lengths.covers(length));
+            finding.map_or_else(|| verdict.said_of(Place::Nowhere, length), Said::Hold)
+        };
+        vec![Self { side, ..Self::by_length(case, truth, verdict, said) }]
+    }
+
+    /// The score of a side: what is said of one length has to be right, and what is said of the
+    /// other one, too, unless that is that the data cannot tell, and both are held alike.
+    fn by_length<'a>(
+        case: &Case,
+        truth: Hold,
+        verdict: &Verdict,
+        said: impl Fn(Length) -> Said<'a>,
+    ) -> Self {
+        let tried = Length::ALL.into_iter().filter(|length| verdict.tried.covers(*length));
+        let one = |length| Self::one(case, case.of_length(truth, length), said(length));
+        let scores: Vec<Self> = tried.map(one).collect();
+        let is_by_length = Length::ALL.iter().any(|it| case.of_length(truth, *it) != truth);
+        let first = |outcome| scores.iter().find(|score| score.outcome == outcome);
+        let right_last = [Rating::Wrong, Rating::CannotTell, Rating::Right];
+        let cannot_tell_last = [Rating::Wrong, Rating::Right, Rating::CannotTell];
+        let order = if is_by_length { right_last } else { cannot_tell_last };
+        let score = order.into_iter().find_map(first).expect("one length was tried").clone();
+        let by = if is_by_length { format!(" {}", case.rules()) } else { String::new() };
+        Self { truth: format!("{truth}{by}"), ..score }
     }
 
     fn one(case: &Case, truth: Hold, said: Said<'_>) -> Self {

@@ -1,6 +1,6 @@
 //! A made-up world around a case: two hosts with clocks of their own, and a wire.
 
-use infer::{Abilities, Far, Heard, Probe, Train};
+use infer::{Abilities, Far, Heard, Length, Probe, Train};
 
 use crate::case::{Case, Kind};
 use crate::decoy::Decoy;
@@ -11,6 +11,9 @@ use crate::receiver::{Costs, Receiver};
 
 /// How long an answer is waited for, in nanoseconds.
 const TIMEOUT: f64 = 8e6;
+
+/// What a link takes longer for a full segment, in nanoseconds: one gigabit a second.
+const FULL_TAKES: f64 = 12e3;
 
 /// A clock that agrees with nobody's.
 #[derive(Clone, Copy)]
@@ -78,8 +81,9 @@ impl World {
         let their_core = loaded.or(core.filter(|_| sides != 1));
         let my_core = loaded.or(core.filter(|_| sides != 0));
         let stalls = obstacle.and_then(Obstacle::path);
-        let theirs = Receiver::new(case.theirs, their_costs, their_core, case.bulk, other(1));
-        let mine = Receiver::new(case.mine, my_costs, my_core, case.bulk, other(2));
+        let theirs =
+            Receiver::new((case.theirs, case.rules), their_costs, their_core, case.bulk, other(1));
+        let mine = Receiver::new((case.mine, case.rules), my_costs, my_core, case.bulk, other(2));
         let there = Path::new(latency, jitter, stalls.or(path), other(3));
         let back = Path::new(latency, jitter, stalls, other(4));
         let usual = random.between(1e3, 8e3);
@@ -122,6 +126,8 @@ impl World {
             stamps: self.kind == Kind::Stamped || self.nic_clock.is_some(),
             silent: self.kind != Kind::Plain,
             waits: self.waits,
+            // An NTP server has four timestamps and short answers.
+            full: self.kind != Kind::Stamped || self.waits,
             most,
             least_gap,
         }
@@ -130,6 +136,7 @@ impl World {
     /// Plays a train until all answers are there or lost.
     pub fn send(&mut self, train: Train) -> Heard {
         let begin = self.now + train.quiet as f64;
+        let takes = if train.length == Length::Full { FULL_TAKES } else { 0.0 };
         let sent: Vec<f64> = train.sends.iter().map(|send| begin + send.at as f64).collect();
         let last = train.sends.iter().map(|send| send.at + send.wait).max().unwrap_or(0);
         let end = begin + last as f64 + TIMEOUT;
@@ -139,11 +146,11 @@ impl World {
         let arrivals: Vec<_> = sent
             .iter()
             .enumerate()
-            .map(|(at, sent)| (self.there.carry(*sent), base + at))
+            .map(|(at, sent)| (self.there.carry(*sent + takes), base + at))
             .collect();
         let mut far = vec![None; sent.len()];
         let mut answers = Vec::new();
-        let mut received = self.theirs.run(&arrivals, end);
+        let mut received = self.theirs.run(&arrivals, train.length, end);
         let is_asked = |number: usize| of_this(number).is_some_and(|at| !train.sends[at].silent);
         received.retain(|(_, number)| is_asked(*number));
         let taken = self.gathered(&received);
@@ -159,13 +166,13 @@ impl World {
         answers.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut by_nic = vec![None; sent.len()];
         for (at, number) in &mut answers {
-            *at = self.back.carry(*at);
+            *at = self.back.carry(*at + takes);
             if let (Some(index), Some(clock)) = (of_this(*number), self.nic_clock) {
                 by_nic[index] = Some(clock.read(*at));
             }
         }
         let mut heard = vec![None; sent.len()];
-        for (at, number) in self.mine.run(&answers, end) {
+        for (at, number) in self.mine.run(&answers, train.length, end) {
             if let Some(index) = of_this(number) {
                 heard[index] = Some(at);
             }

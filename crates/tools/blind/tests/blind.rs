@@ -1,7 +1,8 @@
 //! A small blind test, on seeds that are neither tuned on nor reported.
 #![allow(non_snake_case, reason = "test names are subject__case")]
 
-use blind::{Case, Rating, Score, Table, play, probe};
+use blind::{Case, Decoy, Hold, Rating, Score, Table, play, probe};
+use nic::moderation::{Marks, TimerKind};
 
 /// Bars below those of the full bench, for its small number of cases.
 #[test]
@@ -15,6 +16,28 @@ fn dozen_cases__families_values_and_decoys_are_told() {
     // That the data cannot tell is no way out where it can.
     let unclear = scores.iter().filter(|score| score.outcome == Rating::CannotTell);
     assert!(10 * unclear.count() <= scores.len(), "{scores:#?}");
+}
+
+/// Families beside the usual ones, holds by length, programs that gather requests: each is right, or
+/// it is said that the data does not tell.
+#[test]
+fn newer_families_and_decoys__are_not_mistaken() {
+    let is_newer = |seed: &u64| {
+        let case = Case::draw(*seed);
+        let (theirs, mine) = case.holds();
+        let newer = |hold: Hold| {
+            let timer = hold.setting.timer == TimerKind::Quiet;
+            timer || hold.deferral.is_some() || hold.setting.marks == Marks::Immediate
+        };
+        newer(theirs) || newer(mine) || matches!(case.decoy(), Some(Decoy::Gathering { .. }))
+    };
+    let seeds = (300_000..).filter(is_newer).take(12);
+    let scores: Vec<Score> = seeds.flat_map(|seed| play(seed, 1, Case::draw)).collect();
+    let wrong: Vec<_> = scores.iter().filter(|score| score.outcome == Rating::Wrong).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let held = scores.iter().filter(|score| score.family != "none" && !score.bulk);
+    let right = held.clone().filter(|score| score.outcome == Rating::Right).count();
+    assert!(10 * right >= 8 * held.count(), "{scores:#?}");
 }
 
 #[test]

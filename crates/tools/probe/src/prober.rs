@@ -8,8 +8,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use infer::Far;
-use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
+use infer::{Far, Length};
+use rustix::net::sockopt::{self, set_socket_recv_buffer_size, set_socket_send_buffer_size};
 use serde::{Deserialize, Serialize};
 use sys::clock::wall_clock_nanos;
 use sys::stamps::Stamped;
@@ -22,8 +22,16 @@ use sys::wait::wait_writable;
 /// Seconds from 1900, where NTP begins, to 1970.
 const NTP_EPOCH: u64 = 2_208_988_800;
 
-/// Bytes that a ping carries.
+/// Bytes that a short ping carries.
 const PING: usize = 16;
+
+/// A full packet fills the MTU of the way, but not more than Ethernet's usual one, which passes
+/// everywhere: behind a longer one here there may be shorter ones.
+const MTU: u32 = 1_500;
+
+/// Headers of an IP packet: of UDP and of ICMP, or of TCP with timestamps.
+const DATAGRAM_HEADER: usize = 8;
+const TCP_HEADER: usize = 32;
 
 /// How long an echo may take to show that it is there.
 const FIRST_REPLY_WITHIN: Duration = Duration::from_millis(300);
@@ -75,6 +83,15 @@ impl EchoKind {
         }
     }
 
+    /// Whether requests, and their answers, can be as long as the way takes.
+    #[must_use]
+    pub const fn can_be_full(self) -> bool {
+        match self {
+            Self::Udp | Self::Icmp | Self::Tcp => true,
+            Self::Ntp | Self::Memcached => false,
+        }
+    }
+
     const fn port(self) -> u16 {
         match self {
             Self::Udp | Self::Tcp => echo::PORT,
@@ -108,7 +125,7 @@ pub struct Prober {
     identifier: Option<u16>,
     stream: Option<TcpStream>,
     /// Requests of a stream that are not answered, and bytes of the answer that has begun.
-    asked: VecDeque<u32>,
+    asked: VecDeque<(u32, usize)>,
     partial: usize,
     /// What is left of [`READ_WITHIN`].
     patience: Duration,
@@ -116,6 +133,8 @@ pub struct Prober {
     received: u32,
     /// The first transmit stamp that belongs to requests of the plan.
     sent: u32,
+    /// Bytes that a full packet carries.
+    full: usize,
     /// The NIC stamped the answer to the await_first_reply.
     nic_stamps: bool,
 }
@@ -180,6 +199,13 @@ impl Prober {
         // the far side has read those before; the system may grant less.
         let _ = set_socket_recv_buffer_size(&socket, 4 << 20);
         let _ = set_socket_send_buffer_size(&socket, 4 << 20);
+        let mtu = match address {
+            SocketAddr::V4(_) => sockopt::ip_mtu(&socket),
+            SocketAddr::V6(_) => sockopt::ipv6_mtu(&socket),
+        };
+        let ip = if address.is_ipv4() { 20 } else { 40 };
+        let header = ip + if stream.is_some() { TCP_HEADER } else { DATAGRAM_HEADER };
+        let full = mtu.unwrap_or(MTU).min(MTU) as usize - header;
         let stamped = Stamped::new(socket, stream.is_none()).context("ask for timestamps")?;
         Ok(Self {
             kind,
@@ -193,13 +219,14 @@ impl Prober {
             received: 0,
             sent: 0,
             nic_stamps: false,
+            full,
         })
     }
 
     /// Asks until there is an answer; also resolves addresses and warms caches.
     fn await_first_reply(mut self) -> Result<Self> {
         for _ in 0..4 {
-            match self.request(u32::MAX, 0) {
+            match self.request(u32::MAX, 0, Length::Short) {
                 // That is the answer to the await_first_reply before.
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => continue,
                 asked => asked.context("send a probe")?,
@@ -273,21 +300,33 @@ impl Prober {
         self.kind == EchoKind::Udp
     }
 
-    /// Sends request `number`, which is to be answered `wait` nanoseconds later if that
+    /// Bytes that a packet of this length carries.
+    #[must_use]
+    pub fn bytes(&self, length: Length) -> usize {
+        match (length, self.kind) {
+            (Length::Full, _) => self.full,
+            (Length::Short, EchoKind::Icmp) => PING,
+            (Length::Short, _) => echo::LENGTH,
+        }
+    }
+
+    /// Sends request `number`, as long as that, which is to be answered `wait` nanoseconds later if that
     /// [can](Self::can_wait) be.
     ///
     /// # Errors
     /// Those of sending.
-    pub fn request(&mut self, number: u32, wait: u64) -> io::Result<()> {
+    pub fn request(&mut self, number: u32, wait: u64, length: Length) -> io::Result<()> {
+        let mut request = echo::request(number, wait).to_vec();
+        request.resize(self.bytes(length).max(echo::LENGTH), 0);
         let socket = self.stamped.socket();
         let flags = rustix::net::SendFlags::NOSIGNAL;
         match self.kind {
             EchoKind::Udp => {
-                rustix::net::send(socket, &echo::request(number, wait), flags).map(|_| ())?;
+                rustix::net::send(socket, &request, flags).map(|_| ())?;
             }
             EchoKind::Ntp => rustix::net::send(socket, &ntp_request(number), flags).map(|_| ())?,
             EchoKind::Icmp => {
-                let (mut packet, mut payload) = (Vec::new(), [0; PING]);
+                let (mut packet, mut payload) = (Vec::new(), vec![0; self.bytes(length)]);
                 payload[..4].copy_from_slice(&number.to_be_bytes());
                 // A ping socket fills in an identifier and a checksum of its own.
                 let identifier = self.identifier.unwrap_or(0);
@@ -295,14 +334,13 @@ impl Prober {
                 rustix::net::send(socket, &packet, flags).map(|_| ())?;
             }
             EchoKind::Tcp | EchoKind::Memcached => {
-                let request = echo::request(number, 0);
                 let bytes: &[u8] =
                     if self.kind == EchoKind::Tcp { &request } else { b"version\r\n" };
                 let Some(stream) = &mut self.stream else {
                     return Err(ErrorKind::NotConnected.into());
                 };
                 write_whole(stream, bytes, &mut self.patience)?;
-                self.asked.push_back(number);
+                self.asked.push_back((number, bytes.len()));
             }
         }
         self.sent = self.sent.wrapping_add(1);
@@ -337,11 +375,14 @@ impl Prober {
     /// # Errors
     /// Those of receiving, and that it is no echo.
     pub fn receive(&mut self) -> io::Result<Option<Reply>> {
-        let mut buffer = [0; 512];
+        let mut buffer = [0; MTU as usize];
         loop {
             // Answers of a stream are taken one by one, as far as they can be told apart.
-            let room =
-                if self.kind == EchoKind::Tcp { echo::LENGTH - self.partial } else { buffer.len() };
+            let room = if self.kind == EchoKind::Tcp {
+                self.first_length() - self.partial
+            } else {
+                buffer.len()
+            };
             let room = if self.kind == EchoKind::Memcached { 1 } else { room };
             let received = match self.stamped.receive(&mut buffer[..room]) {
                 Ok(received) => received,
@@ -382,18 +423,24 @@ impl Prober {
     /// The request that these bytes complete the answer to.
     fn streamed(&mut self, bytes: &[u8]) -> io::Result<Option<u32>> {
         self.partial += bytes.len();
-        if self.asked.is_empty() || self.partial > MAX_VERSION {
+        let is_long = self.kind == EchoKind::Memcached && self.partial > MAX_VERSION;
+        if self.asked.is_empty() || is_long {
             return Err(io::Error::new(ErrorKind::InvalidData, UNASKED));
         }
         let ends = match self.kind {
-            EchoKind::Tcp => self.partial == echo::LENGTH,
+            EchoKind::Tcp => self.partial == self.first_length(),
             _ => bytes == b"\n",
         };
         if !ends {
             return Ok(None);
         }
         self.partial = 0;
-        Ok(self.asked.pop_front())
+        Ok(self.asked.pop_front().map(|(number, _)| number))
+    }
+
+    /// Bytes of the next answer of a TCP echo; some that nobody has asked for are as good as any.
+    fn first_length(&self) -> usize {
+        self.asked.front().map_or(self.full, |(_, length)| *length)
     }
 
     /// Whether it is on this very host, where no NIC is in between.
@@ -521,7 +568,7 @@ mod tests {
     fn datagrams_that_are_no_answers_are_passed_over_but_not_without_end() {
         let far = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut prober = Prober::open(far.local_addr().unwrap(), EchoKind::Udp).unwrap();
-        prober.request(7, 0).unwrap();
+        prober.request(7, 0, Length::Short).unwrap();
         let (_, here) = far.recv_from(&mut [0; 64]).unwrap();
         // All of a batch that the socket has room for is one call of `receive`.
         let mut send = |words: &[u8], count: u32| {

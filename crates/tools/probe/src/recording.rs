@@ -7,7 +7,7 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use infer::{Far, Heard, Probe, Purpose, Send, Train};
+use infer::{Far, Heard, Length, Probe, Purpose, Send, Train};
 use serde::{Deserialize, Serialize};
 use sys::files;
 
@@ -44,6 +44,9 @@ impl Origin {
 #[derive(Serialize, Deserialize)]
 struct Row {
     purpose: String,
+    /// Its packets were as long as the way takes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    full: bool,
     quiet: u64,
     packets: Vec<Packet>,
 }
@@ -143,9 +146,10 @@ fn row(heard: &Heard) -> Row {
         silent: probe.silent,
         wait: send.wait,
     };
-    let Train { purpose, quiet, ref sends, .. } = heard.train;
+    let Train { purpose, length, quiet, ref sends, .. } = heard.train;
+    let full = length == Length::Full;
     let packets = sends.iter().zip(&heard.probes).map(packet).collect();
-    Row { purpose: purpose.name().to_owned(), quiet, packets }
+    Row { purpose: purpose.name().to_owned(), full, quiet, packets }
 }
 
 fn train(number: u32, row: &Row) -> Result<Heard> {
@@ -163,7 +167,8 @@ fn train(number: u32, row: &Row) -> Result<Heard> {
     let probes: Vec<Probe> = row.packets.iter().map(probe).collect();
     let is_backwards = |probe: &Probe| probe.received.is_some_and(|at| at < probe.sent);
     ensure!(!probes.iter().any(is_backwards), "an answer came before its request");
-    Ok(Heard { train: Train { number, purpose, quiet: row.quiet, sends }, probes })
+    let length = if row.full { Length::Full } else { Length::Short };
+    Ok(Heard { train: Train { number, purpose, length, quiet: row.quiet, sends }, probes })
 }
 
 #[cfg(test)]
@@ -173,7 +178,7 @@ mod tests {
     const GOOD: &str = r#"{"schema":"earmark-trains/1","host":"10.9.0.2","kind":"udp"}
 {"purpose":"lone","quiet":2500000,"packets":[{"at":0,"sent":10,"received":90,"nic":7,"far":[1050,1051]}]}
 {"purpose":"primed","quiet":0,"packets":[{"at":0,"sent":10,"silent":true},{"at":5,"sent":16}]}
-{"purpose":"spaced","quiet":0,"packets":[{"at":0,"sent":10},{"at":5,"sent":16,"wait":900}]}
+{"purpose":"spaced","full":true,"quiet":0,"packets":[{"at":0,"sent":10},{"at":5,"sent":16,"wait":900}]}
 "#;
 
     #[test]

@@ -1,6 +1,8 @@
 //! What a probe found, for people and as JSON.
 
-use infer::{Acquittal, Family, Finding, Heard, Place, Purpose, Unclear, Verdict, Why};
+use infer::{
+    Acquittal, Family, Finding, Heard, Length, Lengths, Place, Purpose, Unclear, Verdict, Why,
+};
 use serde::Serialize;
 
 use super::prober::EchoKind;
@@ -27,7 +29,7 @@ pub struct Report {
     answered: usize,
     /// All round trips, in trains and alone, but of answers that were asked for later.
     round_trip_us: RoundTrips,
-    /// Those of lone probes after a silence: what a quiet client sees.
+    /// Those of short lone probes after a silence: what a quiet client sees.
     lone_round_trip_us: RoundTrips,
     /// The step in which times move, if it is coarse.
     quantum_ns: Option<u64>,
@@ -57,6 +59,7 @@ struct RoundTrips {
 #[derive(Debug, Serialize)]
 struct Hold {
     side: &'static str,
+    lengths: &'static str,
     family: &'static str,
     usecs: f64,
     low_usecs: f64,
@@ -77,12 +80,14 @@ struct Hold {
 #[derive(Debug, Serialize)]
 struct NoHold {
     side: &'static str,
+    lengths: &'static str,
     above_usecs: f64,
 }
 
 #[derive(Debug, Serialize)]
 struct CannotTell {
     side: &'static str,
+    lengths: &'static str,
     /// Longer ones are excluded; null where none is.
     below_usecs: Option<f64>,
     why: Vec<&'static str>,
@@ -170,12 +175,25 @@ impl Report {
         }
     }
 
+    /// The packets that are meant, where it is not all that this echo answers.
+    fn of(&self, lengths: &str) -> &'static str {
+        match lengths {
+            "full" => " (full segments)",
+            "short" if self.kind.can_be_full() => " (short packets)",
+            _ => "",
+        }
+    }
+
     fn found(&self) -> String {
         let holds = self.holds.iter().map(|hold| {
             let frames = hold.frames.map_or_else(String::new, |it| format!(" or {it} frames"));
-            format!("{}: {} {:.1} us{frames}", hold.side, hold.family, hold.usecs)
+            let of = self.of(hold.lengths);
+            format!("{}: {} {:.1} us{frames}{of}", hold.side, hold.family, hold.usecs)
         });
-        let unclear = self.cannot_tell.iter().map(|it| format!("{}: cannot tell", it.side));
+        let unclear = self
+            .cannot_tell
+            .iter()
+            .map(|it| format!("{}: cannot tell{}", it.side, self.of(it.lengths)));
         let all: Vec<String> = holds.chain(unclear).collect();
         let above = self.no_holds.iter().map(|it| it.above_usecs).fold(0.0, f64::max);
         if all.is_empty() { format!("no hold above {above:.1} us") } else { all.join("; ") }
@@ -189,8 +207,9 @@ impl Report {
         for (words, finding) in words.iter_mut().zip(&verdict.findings) {
             words.extend(remedy(finding, local).into_iter().flat_map(|it| ["; ".to_owned(), it]));
         }
-        let lone: Vec<Heard> =
-            heard.iter().filter(|heard| heard.probes.len() == 1).cloned().collect();
+        let is_lone =
+            |heard: &&Heard| heard.probes.len() == 1 && heard.train.length == Length::Short;
+        let lone: Vec<Heard> = heard.iter().filter(is_lone).cloned().collect();
         Self {
             schema_version: SCHEMA,
             host: origin.host.clone(),
@@ -295,8 +314,17 @@ const fn side_or_both(place: Place) -> &'static str {
     if matches!(place, Place::Nowhere) { "both" } else { side(place) }
 }
 
-fn no_hold((place, above): &(Place, f64)) -> NoHold {
-    NoHold { side: side_or_both(*place), above_usecs: *above }
+/// Of which packets it is said.
+const fn lengths(of: Lengths) -> &'static str {
+    match of {
+        Lengths::Short => "short",
+        Lengths::Full => "full",
+        Lengths::Both => "both",
+    }
+}
+
+fn no_hold(it: &infer::NoHold) -> NoHold {
+    NoHold { side: side_or_both(it.place), lengths: lengths(it.lengths), above_usecs: it.above }
 }
 
 fn cannot_tell(unclear: &Unclear) -> CannotTell {
@@ -310,6 +338,7 @@ fn cannot_tell(unclear: &Unclear) -> CannotTell {
     };
     CannotTell {
         side: side_or_both(unclear.place),
+        lengths: lengths(unclear.lengths),
         below_usecs: unclear.below,
         why: unclear.why.iter().map(why).collect(),
     }
@@ -318,6 +347,7 @@ fn cannot_tell(unclear: &Unclear) -> CannotTell {
 fn hold(finding: &Finding) -> Hold {
     Hold {
         side: side(finding.place),
+        lengths: lengths(finding.lengths),
         family: finding.family.name(),
         usecs: finding.usecs.value,
         low_usecs: finding.usecs.low,
@@ -353,6 +383,7 @@ mod tests {
         let usecs = Interval { value: 75.0, low: 74.0, high: 76.0 };
         let finding = |place| Finding {
             place,
+            lengths: Lengths::Both,
             family: Family::Adaptive,
             usecs,
             frames: None,

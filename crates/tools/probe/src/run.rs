@@ -38,6 +38,7 @@ pub fn plan(prober: &Prober, limits: Limits) -> Plan {
         stamps: prober.is_stamped(),
         silent: prober.can_be_silent(),
         waits: prober.can_wait(),
+        full: prober.kind().can_be_full(),
         most: limits.count,
         least_gap,
     };
@@ -86,7 +87,7 @@ fn send(prober: &mut Prober, train: Train) -> Result<Heard> {
         if to_send.silent {
             prober.send_silent()?;
         } else {
-            prober.request(replies.base + at as u32, to_send.wait)?;
+            prober.request(replies.base + at as u32, to_send.wait, train.length)?;
         }
     }
     let end = Instant::now() + TIMEOUT;

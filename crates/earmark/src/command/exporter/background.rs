@@ -168,13 +168,15 @@ fn note(background: &Background, host: &str, verdict: &Verdict) {
 mod tests {
     use super::*;
     use exporter::sample::{Format, encode};
-    use infer::{Family, Finding, Interval, Unclear, Why};
+    use infer::{Family, Finding, Interval, Lengths, NoHold, Unclear, Why};
 
     /// The lines of what is noted of a verdict.
-    fn noted(findings: Vec<Finding>, excluded: Vec<(Place, f64)>) -> Vec<String> {
+    fn noted(findings: Vec<Finding>, excluded: Vec<NoHold>) -> Vec<String> {
         let why = vec![Why::Noise];
-        let unclear = vec![Unclear { place: Place::Mine, below: None, why }];
+        let lengths = Lengths::Both;
+        let unclear = vec![Unclear { place: Place::Mine, lengths, below: None, why }];
         let verdict = Verdict {
+            tried: lengths,
             findings,
             excluded,
             unclear,
@@ -194,6 +196,7 @@ mod tests {
     fn hold(place: Place) -> Finding {
         Finding {
             place,
+            lengths: Lengths::Both,
             family: Family::Delay,
             usecs: Interval { value: 75.0, low: 74.0, high: 76.0 },
             frames: None,
@@ -225,8 +228,9 @@ mod tests {
         );
         let unknown = [lengths("unknown"), vec![word("unknown", "hold")]].concat();
         assert_eq!(noted(vec![hold(Place::Unknown)], Vec::new()), unknown);
+        let none = NoHold { place: Place::Nowhere, lengths: Lengths::Both, above: 5.0 };
         let neither = [word("mine", "no-hold"), word("theirs", "no-hold")];
-        assert_eq!(noted(Vec::new(), vec![(Place::Nowhere, 5.0)]), neither);
+        assert_eq!(noted(Vec::new(), vec![none]), neither);
     }
 
     #[test]

@@ -17,7 +17,9 @@ use sys::stamps::Stamped;
 
 use super::args::EchoArgs;
 use super::rate::Rate;
-use super::wire::{ANSWER, LENGTH, LONGEST_WAIT, MOST_WAITING, PORT, REQUEST, SHORTEST};
+use super::wire::{
+    ANSWER, LENGTH, LONGEST_WAIT, LONGEST_WAITING, MOST_WAITING, PORT, REQUEST, SHORTEST,
+};
 use crate::spin::pass_time;
 use sys::refusals::{Refusals, is_allowed};
 
@@ -66,9 +68,10 @@ pub(super) fn serve(udp: &UdpSocket, args: &EchoArgs, refusals: &Refusals) -> Re
             }
         }
         let wait = prepare(bytes, at);
-        if let Ok(bytes) = <[u8; LENGTH]>::try_from(&*bytes) {
+        if (LENGTH..=LONGEST_WAITING).contains(&bytes.len()) {
             let is_wanted = wait <= LONGEST_WAIT && waiting.len() < MOST_WAITING;
             let due = Instant::now() + if is_wanted { wait } else { Duration::ZERO };
+            let bytes = bytes.to_vec();
             waiting.push(Reverse(Waiting { due, from, to: received.to, bytes }));
             gather(&mut waiting, args);
         } else {
@@ -109,13 +112,13 @@ fn gather(waiting: &mut BinaryHeap<Reverse<Waiting>>, args: &EchoArgs) {
 }
 
 /// An answer that is not sent yet; the first that is due comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
     due: Instant,
     from: SocketAddr,
     /// The address that was asked.
     to: Option<IpAddr>,
-    bytes: [u8; LENGTH],
+    bytes: Vec<u8>,
 }
 
 /// Makes an answer of a request that the kernel received `at`, but for the moment of sending: how

@@ -5,7 +5,8 @@
 //! A request is `EMK1` and a number, then for how many nanoseconds the answer is to wait, and eight
 //! bytes of room: 24 bytes, all in network order. An answer is the same with `EMK2`, and in the
 //! last sixteen bytes the two times, in nanoseconds since 1970. A request may be longer, up to any
-//! datagram, and is then answered at once, with the same bytes behind the times; or shorter, down
+//! datagram, and is then answered with the same bytes behind the times (at once if it does not
+//! fit into a frame); or shorter, down
 //! to 8 bytes, and then its answer has no times. Over TCP all bytes are sent back as they are.
 //!
 //! # What it does not answer

@@ -20,6 +20,9 @@ pub const SHORTEST: usize = 8;
 /// The longest that an answer waits for: beyond, its prober is no prober of ours.
 pub const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
+/// The longest answer that waits, in bytes: what fills a frame.
+pub(super) const LONGEST_WAITING: usize = 1_500;
+
 /// The most answers that wait at once.
 pub const MOST_WAITING: usize = 4_096;
 

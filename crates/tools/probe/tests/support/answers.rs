@@ -3,7 +3,7 @@
 //! The first byte says what the rest is: a packet, the text of a recording, or trains, of which
 //! each packet is a few bytes.
 
-use infer::{Far, Heard, Probe, Purpose, Send, Train};
+use infer::{Far, Heard, Length, Probe, Purpose, Send, Train};
 use probe::echo;
 use probe::fleet;
 use probe::prober::{EchoKind, ntp_answer, ping_answer};
@@ -120,8 +120,14 @@ fn trains(input: &mut Input<'_>) -> Vec<Heard> {
             sends.push(Send { at, silent, wait });
             probes.push(Probe { sent, received, nic, far, silent });
         }
-        let train =
-            Train { number: heard.len() as u32, purpose: Purpose::ALL[purpose], quiet, sends };
+        let length = Length::ALL[heard.len() % 2];
+        let train = Train {
+            number: heard.len() as u32,
+            purpose: Purpose::ALL[purpose],
+            length,
+            quiet,
+            sends,
+        };
         heard.push(Heard { train, probes });
     }
     again(&Origin::new("a", EchoKind::Udp), &heard);

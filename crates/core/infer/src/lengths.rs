@@ -1,0 +1,108 @@
+//! What packets of one length show, and what two lengths show together.
+
+use crate::direction::{self, Judged};
+use crate::heard::Heard;
+use crate::judge::{Service, finding, places};
+use crate::train::Length;
+use crate::unclear;
+use crate::verdict::{Family, Finding, Lengths, NoHold, Place, Unclear};
+
+/// Two lengths show the same hold if it is as long, give or take this share of it, beside what both
+/// intervals leave open: the way is another one for full segments.
+const ALIKE: f64 = 0.1;
+
+/// What packets of one length show.
+pub(crate) struct Part {
+    pub(crate) judged: Vec<(Place, Judged)>,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) excluded: Vec<NoHold>,
+    pub(crate) unclear: Vec<Unclear>,
+}
+
+impl Part {
+    /// What is heard of packets of this length; whether the far host stamps, whether a far program
+    /// may be in what is found, and what that takes.
+    pub(crate) fn of(
+        heard: &[Heard],
+        unheld: &[Heard],
+        length: Length,
+        (stamped, or_program, service): (bool, bool, Option<Service>),
+    ) -> Self {
+        let lengths = match length {
+            Length::Short => Lengths::Short,
+            Length::Full => Lengths::Full,
+        };
+        let judged = places(heard, unheld, stamped);
+        let mut findings: Vec<Finding> = judged.iter().filter_map(finding).collect();
+        let is_lossy = unclear::is_lossy(heard);
+        for finding in &mut findings {
+            finding.lengths = lengths;
+            if is_lossy {
+                finding.alike = direction::alike_beside_others(finding.family).to_vec();
+            }
+            finding.or_program = or_program && finding.place != Place::Mine;
+        }
+        findings.retain(|finding| !service.is_some_and(|service| service.explains(finding)));
+        let (excluded, unclear) = unclear::divide(heard, &judged, &findings, lengths);
+        Self { judged, findings, excluded, unclear }
+    }
+
+    /// What this and another length show: what both say is said once.
+    pub(crate) fn and(mut self, mut other: Self) -> Self {
+        let both = Lengths::Both;
+        merge(&mut self.findings, &mut other.findings, |one, other| {
+            let is_one = is_one(one, other);
+            if is_one {
+                if one.family != other.family && !one.alike.contains(&other.family) {
+                    one.alike.push(other.family);
+                }
+                one.lengths = both;
+            }
+            is_one
+        });
+        merge(&mut self.excluded, &mut other.excluded, |one, other| {
+            let is_one = one.place == other.place;
+            if is_one {
+                *one = NoHold { lengths: both, above: one.above.max(other.above), ..*one };
+            }
+            is_one
+        });
+        let is_told_together = !self.findings.is_empty() && other.findings.is_empty();
+        merge(&mut self.unclear, &mut other.unclear, |one, other| {
+            let is_one = one.place == other.place || (is_told_together && one.why == other.why);
+            if is_one {
+                one.lengths = both;
+                one.below = one.below.zip(other.below).map(|(one, other)| one.max(other));
+                let is_new = |why: &_| !one.why.iter().any(|it| kind(it) == kind(why));
+                let more: Vec<_> = other.why.iter().copied().filter(is_new).collect();
+                one.why.extend(more);
+            }
+            is_one
+        });
+        self.judged.extend(other.judged);
+        self.findings.extend(other.findings);
+        self.excluded.extend(other.excluded);
+        self.unclear.extend(other.unclear);
+        self
+    }
+}
+
+fn kind<T>(of: &T) -> std::mem::Discriminant<T> {
+    std::mem::discriminant(of)
+}
+
+/// Takes those of `others` away that are `one` with some of `all`.
+fn merge<T>(all: &mut [T], others: &mut Vec<T>, one: impl Fn(&mut T, &T) -> bool) {
+    others.retain(|other| !all.iter_mut().any(|each| one(each, other)));
+}
+
+/// Whether two lengths show the same hold. Where they differ in the family alone, one of them has
+/// been judged wrong. An adaptive one is as long as it happens to be.
+fn is_one(one: &Finding, other: &Finding) -> bool {
+    let (short, full) = (one.usecs, other.usecs);
+    let places = one.place == other.place || [one.place, other.place].contains(&Place::Unknown);
+    let apart = (short.value - full.value).abs();
+    let open = (short.high - short.value) + (full.high - full.value);
+    let is_adaptive = [one.family, other.family] == [Family::Adaptive; 2];
+    places && (is_adaptive || apart < ALIKE * short.value + open)
+}
