@@ -120,6 +120,9 @@ fn median_us(values: impl Iterator<Item = u64>) -> Option<f64> {
 pub enum Far {
     /// The program takes its time for each request.
     SlowProgram,
+    /// The program, or a hold of packets that are as long as requests: a handshake is short, and the
+    /// pairs do not exclude such a hold.
+    ProgramOrHold,
     /// The program is slow only after a pause.
     SleepyProgram,
     /// The machine, or something on the way, is slow only after a pause.
@@ -178,7 +181,15 @@ pub(crate) fn far(times: Times, references: &References, own: &OwnHold) -> Far {
         let program = spaced_us - handshake;
         if program > NOTABLE && program > 0.4 * far_us {
             let asleep = saved > NOTABLE && saved > 0.5 * program;
-            return if asleep { Far::SleepyProgram } else { Far::SlowProgram };
+            // A hold as long would bring answers together whose requests came closer than that.
+            let apart = pair_sent_us.zip(pair_came_us);
+            let is_no_hold = apart
+                .is_some_and(|(sent, came)| sent < program && came >= 0.4 * (sent - own_in_us));
+            return match (asleep, is_no_hold) {
+                (true, _) => Far::SleepyProgram,
+                (false, true) => Far::SlowProgram,
+                (false, false) => Far::ProgramOrHold,
+            };
         }
     }
     if quicker_when_busy {
@@ -293,6 +304,19 @@ mod tests {
         assert_eq!(far(times(360.0, Some(352.0)), &slow, &OwnHold::Unknown), Far::SlowProgram);
         let sleepy = References { spaced_us: 400.0, back_to_back_us: Some(95.0), ..plain() };
         assert_eq!(far(times(360.0, Some(58.0)), &sleepy, &OwnHold::Unknown), Far::SleepyProgram);
+    }
+
+    /// A handshake is short: a NIC may hold requests alone, by their length.
+    #[test]
+    fn hold_of_long_packets_is_not_blamed_on_the_program() {
+        let by_length = References { handshake_us: Some(92.0), ..held() };
+        assert_eq!(far(times(260.0, Some(258.0)), &by_length, &OwnHold::None), Far::ProgramOrHold);
+        let lost = References { pair_sent_us: None, pair_came_us: None, ..by_length };
+        assert_eq!(far(times(260.0, Some(258.0)), &lost, &OwnHold::None), Far::ProgramOrHold);
+        let far_apart = References { pair_sent_us: Some(250.0), pair_came_us: Some(250.0), ..lost };
+        assert_eq!(far(times(260.0, Some(258.0)), &far_apart, &OwnHold::None), Far::ProgramOrHold);
+        let apart = References { pair_came_us: Some(150.0), ..by_length };
+        assert_eq!(far(times(260.0, Some(258.0)), &apart, &OwnHold::None), Far::SlowProgram);
     }
 
     #[test]

@@ -153,6 +153,11 @@ impl VerdictInput<'_> {
                 "look at the far program: run earmark explain -- PROGRAM, or perf record, there"
                     .into()
             }
+            Cause::Far(Far::ProgramOrHold) => {
+                "find out which: earmark probe HOST sends short packets and full segments; start earmark \
+                 echo there for it; or run earmark explain -- PROGRAM there"
+                    .into()
+            }
             Cause::Far(Far::SleepyProgram | Far::SleepyMachine) => {
                 "on the far side: cpupower idle-set -D 10, and see that nothing puts the program \
                  to sleep between requests"
@@ -190,7 +195,9 @@ impl VerdictInput<'_> {
             Cause::Own(_) | Cause::Far(Far::SlowProgram) => {
                 "work on the program or the host".into()
             }
-            Cause::Far(Far::Way | Far::WayOrHold | Far::Unknown) => "nothing on this host".into(),
+            Cause::Far(Far::Way | Far::WayOrHold | Far::ProgramOrHold | Far::Unknown) => {
+                "nothing on this host".into()
+            }
         }
     }
 
@@ -253,6 +260,12 @@ fn far_side(far: Far) -> (Side, String) {
         Far::SlowProgram => (
             Side::Theirs,
             "the far program takes long for each request: its kernel alone answers much sooner",
+        ),
+        Far::ProgramOrHold => (
+            Side::Unknown,
+            "the far program, or a NIC that holds packets as long as these requests: the far kernel \
+             answers a handshake much sooner, but that is short, and the pairs of requests do not \
+             exclude such a hold",
         ),
         Far::SleepyProgram => (
             Side::Theirs,
@@ -339,6 +352,7 @@ mod tests {
             let summary = summary(&[(stage, 100)]);
             for far in [
                 Far::SlowProgram,
+                Far::ProgramOrHold,
                 Far::SleepyProgram,
                 Far::SleepyMachine,
                 Far::RemoteHold,
