@@ -103,7 +103,7 @@ const SURE: f64 = 3.0 * SURER;
 
 /// If more than this share of waits is unexplained, packets of others may keep a timer running: of
 /// everyday lateness there is less.
-const OTHERS: f64 = 0.05;
+pub(crate) const OTHERS: f64 = 0.05;
 
 /// Families that look like this one where packets that are not seen keep a timer running.
 pub(crate) const fn alike_beside_others(family: Family) -> &'static [Family] {
@@ -270,12 +270,12 @@ fn look(series: Series) -> Option<Look> {
     Some(look)
 }
 
-fn quick_fit(series: Series, with_frames: bool) -> Option<Look> {
+fn quick_fit(series: Series, thorough: bool) -> Option<Look> {
     let starters = series.starters();
     if starters.len() < ENOUGH {
         return None;
     }
-    let Choice { best, steady, noise, margin, rival } = choose(&series, &starters, with_frames);
+    let Choice { best, steady, noise, margin, rival } = choose(&series, &starters, thorough);
     Some(Look { series, starters, best, steady, noise, margin, rival, doubt: 0.0 })
 }
 
@@ -289,8 +289,8 @@ struct Choice {
     rival: Family,
 }
 
-fn choose(series: &Series, starters: &[Starter], with_frames: bool) -> Choice {
-    let (mut fits, mut noise) = fit::all(series, starters, with_frames);
+fn choose(series: &Series, starters: &[Starter], thorough: bool) -> Choice {
+    let (mut fits, mut noise) = fit::all(series, starters, thorough);
     if let Some(fit) = adaptive::fit(starters, noise) {
         noise = noise.min(spread(&fit.residuals)).max(MIN_NOISE);
         fits.push(fit);

@@ -12,9 +12,9 @@ const NEARLY_ALL: f64 = 0.9;
 /// several are of the hold.
 const TRIED: usize = 160;
 
-/// All explanations of a series, and the noise that the best of them leaves. Frame limits are
-/// looked for on demand: they take longest, and say nothing about clocks.
-pub(crate) fn all(series: &Series, starters: &[Starter], with_frames: bool) -> (Vec<Fit>, f64) {
+/// All explanations of a series, and the noise that the best of them leaves. Frame limits and
+/// deferral are looked for on demand: they take longest, and say nothing about clocks.
+pub(crate) fn all(series: &Series, starters: &[Starter], thorough: bool) -> (Vec<Fit>, f64) {
     let waits: Vec<f64> = starters.iter().map(Starter::wait).collect();
     // The noise has to be known to search, and the search to know the noise.
     let mut noise = spread(&waits).max(MIN_NOISE);
@@ -32,15 +32,23 @@ pub(crate) fn all(series: &Series, starters: &[Starter], with_frames: bool) -> (
         fits = vec![Fit::new(Shape::None, 0.0, waits.clone(), 0.0), delay(&waits)];
         fits.extend(throttle(starters, noise));
         fits.extend(periodic.iter().chain(&quiet).cloned());
-        fits.extend(deferral::fit(series, starters, tried(&after), noise));
-        let least = fits.iter().map(|fit| spread(&fit.residuals)).fold(f64::INFINITY, f64::min);
-        noise = least.max(MIN_NOISE);
+        noise = least_spread(&fits);
     }
-    fits.extend(with_frames.then(|| frames::fit(series, starters, noise)).flatten());
+    if thorough {
+        fits.extend(deferral::fit(series, starters, tried(&after), noise));
+        noise = least_spread(&fits);
+        fits.extend(frames::fit(series, starters, noise));
+    }
     let woken: Vec<Fit> = fits.iter().filter_map(|fit| waking::fit(fit, starters, noise)).collect();
     fits.extend(woken);
+    noise = least_spread(&fits);
+    (fits, noise)
+}
+
+/// The noise that the best of them leaves.
+fn least_spread(fits: &[Fit]) -> f64 {
     let least = fits.iter().map(|fit| spread(&fit.residuals)).fold(f64::INFINITY, f64::min);
-    (fits, least.max(MIN_NOISE))
+    least.max(MIN_NOISE)
 }
 
 /// Every starter waits for as long.

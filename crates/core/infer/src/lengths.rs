@@ -1,11 +1,11 @@
 //! What packets of one length show, and what two lengths show together.
 
-use crate::direction::{self, Judged};
+use crate::direction::{self, Judged, OTHERS};
 use crate::heard::Heard;
 use crate::judge::{Service, finding, places};
 use crate::train::Length;
 use crate::unclear;
-use crate::verdict::{Family, Finding, Lengths, NoHold, Place, Unclear};
+use crate::verdict::{Family, Finding, Lengths, NoHold, Place, Unclear, Why};
 
 /// Two lengths show the same hold if it is as long, give or take this share of it, beside what both
 /// intervals leave open: the way is another one for full segments.
@@ -47,6 +47,11 @@ impl Part {
         Self { judged, findings, excluded, unclear }
     }
 
+    /// The share of waits that are unexplained at a place.
+    fn stray(&self, place: Place) -> Option<f64> {
+        self.judged.iter().find(|(at, _)| *at == place).map(|(_, judged)| judged.stray)
+    }
+
     /// What this and another length show: what both say is said once.
     pub(crate) fn and(mut self, mut other: Self) -> Self {
         let both = Lengths::Both;
@@ -60,6 +65,7 @@ impl Part {
             }
             is_one
         });
+        give_up_worse(&mut self, &mut other);
         merge(&mut self.excluded, &mut other.excluded, |one, other| {
             let is_one = one.place == other.place;
             if is_one {
@@ -84,6 +90,28 @@ impl Part {
         self.excluded.extend(other.excluded);
         self.unclear.extend(other.unclear);
         self
+    }
+}
+
+/// Of two different holds at a place, one for each length, that which leaves waits unexplained is
+/// given up: another hold for another length has to explain what it is found in.
+fn give_up_worse(one: &mut Part, other: &mut Part) {
+    let places: Vec<Place> = one.findings.iter().map(|finding| finding.place).collect();
+    for place in places {
+        let Some(stray) = one.stray(place).zip(other.stray(place)) else { continue };
+        if !other.findings.iter().any(|finding| finding.place == place) {
+            continue;
+        }
+        let (worse, stray) =
+            if stray.0 > stray.1 { (&mut *one, stray.0) } else { (&mut *other, stray.1) };
+        let unexplained = |finding: &mut Finding| finding.place == place && stray > OTHERS;
+        let given_up = worse.findings.extract_if(.., unexplained);
+        worse.unclear.extend(given_up.map(|finding| Unclear {
+            place,
+            lengths: finding.lengths,
+            below: None,
+            why: vec![Why::Noise],
+        }));
     }
 }
 
