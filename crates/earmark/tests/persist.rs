@@ -96,6 +96,35 @@ fn sees_the_link_files_of_others_below_a_root() {
     }
 }
 
+#[test]
+fn names_what_other_programs_set_and_which_wins() {
+    let (ended, _) = below_a_root(
+        "mkdir -p $root/etc/udev/rules.d $root/etc/tuned/lan
+         run='RUN+=\"/usr/sbin/ethtool -C $name rx-frames 2\"'
+         echo \"SUBSYSTEM==\\\"net\\\", $run\" > $root/etc/udev/rules.d/50-lan.rules
+         echo \"ENV{ID_PATH}==\\\"x\\\", $run\" > $root/etc/udev/rules.d/95-perhaps.rules
+         echo lan > $root/etc/tuned/active_profile
+         printf '[net]\ndevices=t*\ncoalesce=rx-frames 5 rx-usecs 9\n' > $root/etc/tuned/lan/tuned.conf
+         for format in link udev tuned networkmanager; do
+           echo $format:; earmark persist tap rx-frames --as $format --root $root 2>&1 >/dev/null
+         done",
+    );
+    let (udev, tuned) = ("udev sets rx-frames 2", "TuneD sets rx-frames 5");
+    let after = "after that, and wins";
+    let before = "before that, and is overridden";
+    let (rules, profile) = ("(/etc/udev/rules.d/50-lan.rules)", "(/etc/tuned/lan/tuned.conf)");
+    let perhaps = "udev may set rx-frames 2, too (/etc/udev/rules.d/95-perhaps.rules), which cannot \
+                   be told from here\n";
+    let expected = format!(
+        "link:\n{udev} {after} {rules}\n{perhaps}{tuned} {after} {profile}\n\
+         udev:\n{udev} {before} {rules}\n{perhaps}{tuned} {after} {profile}\n\
+         tuned:\n{udev} {before} {rules}\n{perhaps}{tuned} {before} {profile}\n\
+         networkmanager:\n{udev} {before} {rules}\n{perhaps}{tuned} in no order with that: the last \
+         one wins {profile}\n"
+    );
+    assert_eq!(ended.stdout, expected, "{ended:?}");
+}
+
 /// The tree may be another user's, who puts anything into it.
 #[test]
 fn nothing_in_a_tree_leads_out_of_it_or_never_ends() {

@@ -1,10 +1,13 @@
 //! `earmark persist`: settings that come back at each boot.
 
+mod others;
+
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
+use netdev::setters::{Matches, Traits, drop_ins, foreign};
 use netdev::{Root, device_name};
 
 use super::apply::DeviceArgs;
@@ -12,7 +15,6 @@ use report::{errln, outln, output};
 use sys::files::{self, Tree};
 use tune::device::{Device, DeviceKind};
 use tune::journal::Store;
-use tune::links::{Matches, Traits, drop_ins, foreign};
 use tune::persist::{
     File, Format, Subject, Written, is_ours, link_key, link_section, settings_of, without,
 };
@@ -90,9 +92,16 @@ pub fn run(args: &PersistArgs) -> Result<()> {
     let device = device.as_ref();
     let name = &device.identity().name;
     let settings = settings(args, &store, device)?;
-    let subject = subject(args, device, &settings)?;
+    debug_assert_eq!(device.identity().kind, DeviceKind::Interface);
+    let mut traits = Traits::read(&Root::here(), name);
+    traits.number = traits.number.filter(|_| args.root == Path::new("/"));
+    let subject = subject(args, &traits, &settings)?;
     match args.format().write(&subject, &settings).map_err(|why| anyhow!("{why}"))? {
-        Written::Files(files) => in_place(args, name, &settings, &files),
+        Written::Files(files) => {
+            in_place(args, name, &settings, &files)?;
+            others::warn(&args.tree(), &traits, args.format(), &settings, &files);
+            Ok(())
+        }
         Written::Text(text) => for_a_repository(args, &text),
     }
 }
@@ -264,30 +273,24 @@ fn persisted(args: &PersistArgs, name: &str) -> Result<State> {
 }
 
 /// What is known of the device, and of `.link` files that match it, too.
-fn subject(args: &PersistArgs, device: &dyn Device, settings: &State) -> Result<Subject> {
-    let (root, tree) = (Root::here(), args.tree());
-    let identity = device.identity();
-    debug_assert_eq!(identity.kind, DeviceKind::Interface);
-    let name = &identity.name;
-    // 0: the address is its own, not one that a program has given it.
-    let is_own = root.number(&format!("sys/class/net/{name}/addr_assign_type")) == Some(0);
-    let address = root.word(&format!("sys/class/net/{name}/address")).filter(|_| is_own);
+fn subject(args: &PersistArgs, traits: &Traits, settings: &State) -> Result<Subject> {
+    let tree = args.tree();
+    let name = &traits.name;
     let has_tuned_profiles = ["etc/tuned/profiles", "usr/lib/tuned/profiles"]
         .iter()
         .any(|directory| tree.has_directory(directory));
+    let address = traits.address.clone();
     let mut subject =
         Subject { name: name.clone(), address, has_tuned_profiles, ..Subject::default() };
     let keys: Vec<&str> = settings.0.keys().filter_map(|setting| link_key(*setting)).collect();
     if keys.is_empty() || !matches!(args.format(), Format::Systemd | Format::Link) {
         return Ok(subject);
     }
-    let driver = root.link_name(&format!("sys/class/net/{name}/device/driver"));
-    let traits = Traits { name: name.clone(), address: subject.address.clone(), driver };
     let own_path = &Format::Link.paths(name)[0];
     let own_name = own_path.rsplit('/').next().unwrap_or_default();
-    let by_udev = by_udev(args, identity.number);
-    for file in foreign(&tree, &traits)? {
-        let counts = file.matches == Matches::Yes || by_udev.as_ref() == Some(&file.path);
+    let foreign = foreign(&tree, traits)?;
+    for file in foreign.into_iter().filter(|file| !is_ours(&file.text)) {
+        let counts = file.matches == Matches::Yes;
         let is_first = file.name.as_str() < own_name;
         match (counts, is_first) {
             (true, true) => subject.first = Some(file.path.clone()),
@@ -323,18 +326,6 @@ fn subject(args: &PersistArgs, device: &dyn Device, settings: &State) -> Result<
         }
     }
     Ok(subject)
-}
-
-/// The `.link` file that counted when udev saw the device, on this machine.
-fn by_udev(args: &PersistArgs, number: u64) -> Option<String> {
-    let known = files::read_text(format!("/run/udev/data/n{number}").as_ref(), LARGEST);
-    let known = known.ok().filter(|_| args.root == Path::new("/"))?;
-    let path = known.lines().find_map(|line| line.strip_prefix("E:ID_NET_LINK_FILE="))?;
-    // The same directory by its older name.
-    Some(
-        path.strip_prefix("/lib/")
-            .map_or_else(|| path.to_owned(), |rest| format!("/usr/lib/{rest}")),
-    )
 }
 
 fn read(tree: &Tree, path: &str) -> Result<Option<String>> {

@@ -31,6 +31,7 @@
 //! | [`aspm`] | a PCIe link that sleeps |
 //! | [`statistics`], [`queue_names`] | counters of a device; those of queues among a driver's own |
 //! | [`cpus`], [`idle`], [`frequency`], [`virtualisation`] | processors, and what makes them late |
+//! | [`setters`] | what else sets coalescing: files of udev, NetworkManager, TuneD and others |
 //! | [`message`], [`tlv`] | netlink messages and their attributes |
 //!
 //! The readers of files take a [`Root`], so that trees recorded elsewhere can be read. Netlink
@@ -61,6 +62,7 @@ pub mod netdev;
 pub mod queue_names;
 mod root;
 pub mod routes;
+pub mod setters;
 pub mod softnet;
 pub mod statistics;
 pub mod steering;

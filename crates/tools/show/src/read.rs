@@ -7,13 +7,16 @@ use anyhow::{Result, anyhow};
 use netdev::ethtool::{Coalesce, Ethtool, QueueCoalesce};
 use netdev::interrupts::{Affinity, Interrupt, irqbalance, of_device, read_interrupts};
 use netdev::netdev::Netdev;
+use netdev::setters::{Setter, Setters, Traits, read_setters};
 use netdev::{
     DeviceError, DeviceFiles, Root, list_devices, names_in_proc_net_dev, read_device, read_machine,
 };
+use sys::files::Tree;
 
 use super::crowding::crowded_cpu;
 use super::delays::delays_of;
 use super::lanes::Source;
+use super::lines::count;
 use super::report::{Report, Unreadable, Vector};
 
 /// The devices of this network, as far as it can be read.
@@ -76,6 +79,7 @@ impl Report {
         let queues = netdev.as_ref().and_then(|it| notes.take("queues", it.queues(name)));
         let lanes = notes.take("rules", Source::read(&ethtool, netdev.as_ref(), name));
         let lanes = lanes.unwrap_or_default().lanes(coalescing.as_ref(), &queue_coalescing);
+        let set_by = notes.setters(root, name);
         let mut report = Self {
             name: name.to_owned(),
             delays: Vec::new(),
@@ -84,6 +88,7 @@ impl Report {
             eee: notes.take("EEE", ethtool.eee(name)),
             coalescing,
             queue_coalescing,
+            set_by,
             lanes,
             rings: notes.take("rings", ethtool.rings(name)),
             channels,
@@ -196,6 +201,21 @@ impl Notes {
         };
         self.0.push(Unreadable { what: FILES, why });
         read_machine(root)
+    }
+
+    /// Files that set coalescing, and a note of those that may.
+    fn setters(&mut self, root: &Root, name: &str) -> Vec<Setter> {
+        let Setters { found, unread } = read_setters(&Tree::at("/"), &Traits::read(root, name));
+        if let Some(first) = unread.first() {
+            let needs = if first.is_denied { "needs root: " } else { "" };
+            let others = match unread.len() - 1 {
+                0 => String::new(),
+                others => format!(", and {}", count(others, "other")),
+            };
+            let why = format!("{needs}{}: {}{others}", first.path.display(), first.why);
+            self.0.push(Unreadable { what: "what sets it at boot", why });
+        }
+        found
     }
 
     /// The value, or a note of why there is none. What a driver does not have is no secret.

@@ -5,6 +5,7 @@ use netdev::ethtool::{
     Channels, Coalesce, Driver, Eee, Features, Link, QueueCoalesce, Rings, Timestamps,
 };
 use netdev::netdev::{Napi, Queue};
+use netdev::setters::Setter;
 use serde::Serialize;
 
 use super::delay::Delay;
@@ -31,6 +32,8 @@ pub struct Report {
     pub coalescing: Option<Coalesce>,
     /// The same for queues that differ from it.
     pub queue_coalescing: Vec<QueueCoalesce>,
+    /// Files that set its coalescing, in the order in which they come at boot.
+    pub set_by: Vec<Setter>,
     /// Its queues that rules send packets to.
     pub lanes: Vec<Lane>,
     /// Its rings.

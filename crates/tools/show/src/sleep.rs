@@ -6,8 +6,8 @@ use super::delay::Delay;
 use super::lines::us;
 use super::report::Report;
 
-/// EEE works in each direction by itself (IEEE 802.3, 78.3), and the transmitter that wakes before a
-/// packet comes is that of the far end.
+/// EEE works in each direction by itself (IEEE 802.3, 78.3), and the transmitter that wakes before
+/// a packet comes is that of the far end.
 pub(super) fn eee(report: &Report) -> Option<Delay> {
     let eee = report.eee.filter(|eee| eee.active)?;
     let wake = report.speed_mbps().and_then(Eee::wake_us);

@@ -47,7 +47,7 @@
 //! - [`session`], [`recommendation`]: a whole run, and what it finds;
 //! - [`lone`]: changes under which a lone packet may wait for others;
 //! - [`lane`]: a queue for urgent packets, of what a device has;
-//! - [`persist`], [`links`]: files that bring settings back at each boot, and those of others.
+//! - [`persist`]: files that bring settings back at each boot.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
@@ -61,7 +61,6 @@ pub mod goal;
 pub mod guard;
 pub mod journal;
 pub mod lane;
-pub mod links;
 pub mod lone;
 pub mod output;
 pub mod peer;

@@ -23,7 +23,7 @@ use clap::ValueEnum;
 use crate::setting::{Mechanism, Setting, State};
 use file::settings_in_head;
 pub use file::{File, MARK, Subject, is_ours};
-pub use link::{link_key, link_section, section};
+pub use link::{link_key, link_section};
 
 /// Who brings the settings back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

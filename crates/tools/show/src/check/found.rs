@@ -134,7 +134,7 @@ fn chosen(device: &Report, parameter: Parameter) -> Option<Result<Found, Unknown
 }
 
 /// The switch that lets the driver choose a parameter.
-pub(super) fn adaptive_of(parameter: Parameter) -> Option<Parameter> {
+pub(crate) fn adaptive_of(parameter: Parameter) -> Option<Parameter> {
     match parameter {
         Parameter::RxUsecs | Parameter::RxFrames => Some(Parameter::AdaptiveRx),
         Parameter::TxUsecs | Parameter::TxFrames => Some(Parameter::AdaptiveTx),

@@ -12,6 +12,7 @@ mod policy;
 use serde::Serialize;
 
 use crate::report::Report;
+pub(crate) use found::adaptive_of;
 use found::{Found, find};
 pub use key::{Key, Other};
 pub use limit::Limit;

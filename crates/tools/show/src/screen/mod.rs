@@ -2,6 +2,7 @@
 
 mod host;
 mod nic;
+mod set_by;
 
 use netdev::ethtool::Parameter;
 
@@ -12,6 +13,7 @@ use super::report::Report;
 use host::{busy_polling, machine, napi, processors, softirq, steering};
 use nic::{coalescing, interrupts, link, merging, nic, pair, rings, timestamps};
 use report::terminal::Width;
+use set_by::set_by;
 
 /// One line about a device.
 #[must_use]
@@ -43,6 +45,7 @@ pub fn screen(report: &Report, width: Width) -> Lines {
     lines.gap();
     lines.group("NIC", [nic(report)]);
     lines.group("coalescing", coalescing(report));
+    lines.group("set by", set_by(report));
     lines.group("lanes", report.lanes.iter().map(Lane::describe));
     if report.has_files() {
         lines.group("interrupts", interrupts(report));

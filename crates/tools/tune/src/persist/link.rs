@@ -6,9 +6,10 @@
 use std::fmt::Write;
 
 use base::quantity::Unit;
+use netdev::setters;
 
 use super::file::{File, MARK, Subject};
-use crate::setting::{Setting, State, Value, ValueKind};
+use crate::setting::{Mechanism, Setting, State, Value, ValueKind};
 
 /// What the default file of systemd says of names and addresses.
 const USUAL_LINK: [&str; 3] = [
@@ -25,31 +26,8 @@ pub(super) fn path(device: &str) -> String {
 /// The key of a setting in the `[Link]` section, if there is one.
 #[must_use]
 pub fn link_key(setting: Setting) -> Option<&'static str> {
-    Some(match setting {
-        Setting::AdaptiveRx => "UseAdaptiveRxCoalesce",
-        Setting::AdaptiveTx => "UseAdaptiveTxCoalesce",
-        Setting::RxUsecs => "RxCoalesceSec",
-        Setting::RxFrames => "RxMaxCoalescedFrames",
-        Setting::RxUsecsIrq => "RxIrqCoalesceSec",
-        Setting::RxFramesIrq => "RxMaxIrqCoalescedFrames",
-        Setting::TxUsecs => "TxCoalesceSec",
-        Setting::TxFrames => "TxMaxCoalescedFrames",
-        Setting::TxUsecsIrq => "TxIrqCoalesceSec",
-        Setting::TxFramesIrq => "TxMaxIrqCoalescedFrames",
-        Setting::PktRateLow => "CoalescePacketRateLow",
-        Setting::RxUsecsLow => "RxLowCoalesceSec",
-        Setting::RxFramesLow => "RxMaxLowCoalescedFrames",
-        Setting::TxUsecsLow => "TxLowCoalesceSec",
-        Setting::TxFramesLow => "TxMaxLowCoalescedFrames",
-        Setting::PktRateHigh => "CoalescePacketRateHigh",
-        Setting::RxUsecsHigh => "RxHighCoalesceSec",
-        Setting::RxFramesHigh => "RxMaxHighCoalescedFrames",
-        Setting::TxUsecsHigh => "TxHighCoalesceSec",
-        Setting::TxFramesHigh => "TxMaxHighCoalescedFrames",
-        Setting::SampleInterval => "CoalescePacketRateSampleIntervalSec",
-        Setting::StatsBlockUsecs => "StatisticsBlockCoalesceSec",
-        _ => return None,
-    })
+    let is_of_device = setting.mechanism() == Mechanism::Coalescing;
+    setting.parameter().filter(|_| is_of_device).and_then(setters::link_key)
 }
 
 /// The setting of a line of the `[Link]` section, and its value as `ethtool` has it.
@@ -111,22 +89,7 @@ pub(super) fn link(subject: &Subject, settings: &State) -> Result<File, String> 
 /// The lines of the `[Link]` section, but for those of settings.
 #[must_use]
 pub fn link_section(text: &str) -> Vec<String> {
-    without_ours(&section(text, "[Link]"))
-}
-
-/// The lines of a section that assign something.
-#[must_use]
-pub fn section(text: &str, title: &str) -> Vec<String> {
-    let mut is_in = false;
-    let mut lines = Vec::new();
-    for line in text.lines().map(str::trim) {
-        if line.starts_with('[') {
-            is_in = line == title;
-        } else if is_in && line.contains('=') && !line.starts_with(['#', ';']) {
-            lines.push(line.to_owned());
-        }
-    }
-    lines
+    without_ours(&setters::section(text, "[Link]"))
 }
 
 /// Lines whose keys are not those of settings.

@@ -1,6 +1,6 @@
-use super::link::section;
 use super::*;
 use crate::setting::{Change, Value, ValueKind};
+use netdev::setters::section;
 
 fn state(text: &str) -> State {
     State(text.parse::<Change>().unwrap().0.into_iter().collect())

@@ -1,17 +1,17 @@
-//! Files that others may have written, of any bytes: journals, files of `persist` and of systemd,
-//! and settings as text.
+//! Files that others may have written, of any bytes: journals, files of `persist`, settings as
+//! text, and files with which other programs set up devices.
 //!
 //! The first byte says which. What is read and written again is read as the same, and a file of
 //! ours says the settings that it was made of, and no longer those that were taken out of it.
 
 use clap::ValueEnum;
+use netdev::ethtool::Parameter;
+use netdev::setters::{Program, Traits, section, settings_in};
 use tune::device::Identity;
 use tune::goal::Goal;
 use tune::journal::Journal;
 use tune::peer::code::Code;
-use tune::persist::{
-    Format, Subject, Written, is_ours, link_section, section, settings_of, without,
-};
+use tune::persist::{Format, Subject, Written, is_ours, link_section, settings_of, without};
 use tune::setting::{Change, Knob, State};
 
 /// The device of files.
@@ -21,11 +21,28 @@ const NAME: &str = "enp1s0";
 pub(crate) fn replay(bytes: &[u8]) {
     let Some((kind, rest)) = bytes.split_first() else { return };
     let text = String::from_utf8_lossy(rest);
-    match kind % 4 {
+    match kind % 5 {
         0 => journal(&text),
         1 => file(&text),
         2 => settings(&text),
-        _ => words(&text),
+        3 => words(&text),
+        _ => of_another_program(&text),
+    }
+}
+
+/// A file with which some other program sets up devices.
+fn of_another_program(text: &str) {
+    let [own, driver] = [NAME, "igb"].map(str::to_owned);
+    let address = Some("02:00:00:00:00:0a".to_owned());
+    let device = Traits { name: own, address, driver: Some(driver), number: None };
+    for by in Program::ALL {
+        for (_, settings) in settings_in(by, text, &device) {
+            for (name, value) in settings {
+                let is_parameter = name.parse::<Parameter>().is_ok();
+                assert!(is_parameter || by == Program::Modprobe, "{by:?} sets {name}");
+                assert!(!value.is_empty(), "{by:?} sets {name} to nothing");
+            }
+        }
     }
 }
 

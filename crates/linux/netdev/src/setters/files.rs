@@ -1,0 +1,89 @@
+//! Files of a tree, and those that could not be read.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+
+use sys::files::Tree;
+
+/// No directory has more files, and no file more bytes.
+const MOST_FILES: usize = 4_096;
+const LARGEST: u64 = 1 << 20;
+
+/// A file or directory that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("read {}; move it away: {why}", .path.display())]
+pub struct Unread {
+    /// Its path.
+    pub path: PathBuf,
+    /// Why.
+    pub why: String,
+    /// Whether more rights would help.
+    pub is_denied: bool,
+}
+
+/// A tree that is read.
+pub(super) struct Files<'a> {
+    pub(super) tree: &'a Tree,
+    pub(super) unread: Vec<Unread>,
+}
+
+impl<'a> Files<'a> {
+    pub(super) fn new(tree: &'a Tree) -> Self {
+        Self { tree, unread: Vec::new() }
+    }
+
+    /// The text of a file; empty if there is none, or if it cannot be read, which is noted.
+    pub(super) fn text(&mut self, path: &str) -> String {
+        text(self.tree, path).unwrap_or_else(|unread| self.note(unread)).unwrap_or_default()
+    }
+
+    /// The names in a directory; none if it cannot be read, which is noted.
+    pub(super) fn names(&mut self, directory: &str) -> Vec<String> {
+        names(self.tree, directory).unwrap_or_else(|unread| self.note(unread))
+    }
+
+    /// The paths of [`by_name`], in the order of their names.
+    pub(super) fn by_name(&mut self, directories: &[&str], end: &str) -> Vec<String> {
+        let found = by_name(self.tree, directories, "", end);
+        found.unwrap_or_else(|unread| self.note(unread)).into_values().collect()
+    }
+
+    pub(super) fn note<T: Default>(&mut self, unread: Unread) -> T {
+        self.unread.push(unread);
+        T::default()
+    }
+}
+
+/// The text of a file, if there is one.
+pub(super) fn text(tree: &Tree, path: &str) -> Result<Option<String>, Unread> {
+    tree.read_text(path, LARGEST).map_err(|cause| unread(tree, path, &cause))
+}
+
+fn names(tree: &Tree, directory: &str) -> Result<Vec<String>, Unread> {
+    tree.names(directory, MOST_FILES).map_err(|cause| unread(tree, directory, &cause))
+}
+
+fn unread(tree: &Tree, path: &str, cause: &io::Error) -> Unread {
+    let is_denied = cause.kind() == io::ErrorKind::PermissionDenied;
+    Unread { path: tree.shown(path), why: cause.to_string(), is_denied }
+}
+
+/// Files with that ending in a directory below each of several, by name: one of the first hides
+/// one of the same name in a later one.
+pub(super) fn by_name(
+    tree: &Tree,
+    directories: &[&str],
+    below: &str,
+    end: &str,
+) -> Result<BTreeMap<String, String>, Unread> {
+    let mut found = BTreeMap::new();
+    for directory in directories {
+        let directory = format!("{directory}{below}");
+        for name in names(tree, &directory)?.into_iter().filter(|name| name.ends_with(end)) {
+            let path = format!("{directory}/{name}");
+            found.entry(name).or_insert(path);
+        }
+    }
+    Ok(found)
+}
