@@ -177,7 +177,11 @@ pub fn settings_in(by: Program, text: &str, device: &Traits) -> Vec<(Matches, Se
         Program::Udev => udev::rules(text, device),
         Program::Ifupdown => vec![(Matches::Yes, ifupdown::stanzas(text, device).settings)],
         Program::NetworkManager => {
-            vec![network_manager::profile(text, device, None), command::in_script(text, device)]
+            vec![
+                network_manager::profile(text, device, None),
+                network_manager::ifcfg(text, device),
+                command::in_script(text, device),
+            ]
         }
         Program::Tuned => vec![(Matches::Yes, tuned::settings(&tuned::units(text), device))],
     }

@@ -1,4 +1,5 @@
-//! Profiles of NetworkManager (`nm-settings-keyfile(5)`, `[ethtool]`), and its dispatcher scripts.
+//! Profiles of NetworkManager (`nm-settings-keyfile(5)`, `[ethtool]`; `nm-settings-ifcfg-rh(5)`,
+//! `ETHTOOL_OPTS`), and its dispatcher scripts.
 //! Only root can read profiles. Which one is active on a device is in the state that NetworkManager
 //! keeps below `/run`.
 
@@ -31,6 +32,9 @@ pub(super) fn read(files: &mut Files<'_>, device: &Traits) -> Vec<(String, Match
     if found.iter().filter(|(_, matches, _)| *matches != Matches::No).count() > 1 {
         found.iter_mut().for_each(|(_, matches, _)| *matches = (*matches).min(Matches::Perhaps));
     }
+    let path = format!("/etc/sysconfig/network-scripts/ifcfg-{}", device.name);
+    let (matches, settings) = ifcfg(&files.text(&path), device);
+    found.push((path, matches, settings));
     for below in SCRIPTS {
         let directories = DISPATCHERS.map(|directory| format!("{directory}{below}"));
         let directories = directories.each_ref().map(String::as_str);
@@ -44,6 +48,20 @@ pub(super) fn read(files: &mut Files<'_>, device: &Traits) -> Vec<(String, Match
         }
     }
     found
+}
+
+/// What the profile of a device sets in the older format, of RHEL up to 8: options of `ethtool`, in
+/// which the device is named, or is a variable.
+pub(super) fn ifcfg(text: &str, device: &Traits) -> (Matches, Settings) {
+    let options = text.lines().filter_map(|line| line.trim().strip_prefix("ETHTOOL_OPTS="));
+    let options = options.flat_map(|options| options.split(';'));
+    command::together(options.flat_map(|options| {
+        command::in_line(
+            &format!("ethtool {}", options.trim_matches(['"', '\''])),
+            device,
+            Matches::Yes,
+        )
+    }))
 }
 
 /// What a profile sets, and whether NetworkManager uses it for the device; `active` is the one that

@@ -129,6 +129,12 @@ fn udev_runs_what_its_conditions_allow() {
         Some(Matches::Yes)
     );
     assert_eq!(of("RUN+=\"ethtool -K $name gro off\""), None, "something else");
+    // Rules that are jumped over.
+    let jump = |condition: &str| of(&format!("{condition}, GOTO=\"end\"\n{run}\nLABEL=\"end\"\n"));
+    assert_eq!(jump("KERNEL!=\"enp*\""), Some(Matches::Yes));
+    assert_eq!(jump("NAME!=\"eth0\""), Some(Matches::No));
+    assert_eq!(jump("ATTR{speed}!=\"1000\""), Some(Matches::Perhaps));
+    assert_eq!(of(&format!("GOTO=\"a\"\nLABEL=\"b\"\nLABEL=\"a\"\n{run}\n")), Some(Matches::Yes));
     // One file hides another of the same name.
     let certain =
         "SUBSYSTEM==\"net\", RUN+=\"ethtool -C enp1s0 adaptive-rx off \\\n rx-usecs 4\"\n";
@@ -187,6 +193,9 @@ fn profiles_of_network_manager_are_for_devices() {
     are("two", &files, &either.each_ref().map(String::as_str));
     let taken = ("run/NetworkManager/devices/7", "[device]\nconnection-uuid=2\n");
     are("taken", &[files[0], files[1], taken], &[&either[1].replace('?', "")]);
+    let older = "DEVICE=enp1s0\nETHTOOL_OPTS=\"-K ${DEVICE} gro off; -C ${DEVICE} rx-usecs 8\"\n";
+    let path = "etc/sysconfig/network-scripts/ifcfg-enp1s0";
+    are("ifcfg", &[(path, older)], &[&format!("NetworkManager /{path}: rx-usecs 8")]);
     // A dispatcher script for the moment at which a device goes is none.
     let script = "case \"$1 $2\" in \"enp1s0 up\") ethtool -C \"$1\" rx-usecs 7;; esac\n";
     let dispatcher = "etc/NetworkManager/dispatcher.d";

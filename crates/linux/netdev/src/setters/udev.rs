@@ -25,31 +25,60 @@ pub(super) fn read(files: &mut Files<'_>, device: &Traits) -> Vec<(String, Match
     found
 }
 
-/// What each rule sets.
+/// What each rule sets. Rules that the device jumps over with `GOTO` are not for it.
 pub(super) fn rules(text: &str, device: &Traits) -> Vec<(Matches, Settings)> {
-    command::lines(text).iter().flat_map(|line| rule(line, device)).collect()
+    let mut found = Vec::new();
+    // Where it jumps to, and whether it does not.
+    let mut jump: Option<(String, Matches)> = None;
+    for line in command::lines(text) {
+        let rule = Rule::read(&line, device);
+        if jump.as_ref().is_some_and(|(label, _)| rule.label == Some(label)) {
+            jump = None;
+        }
+        let is_reached = jump.as_ref().map_or(Matches::Yes, |(_, stays)| *stays);
+        let is_for = rule.is_for.min(is_reached);
+        for (matches, settings) in rule.set {
+            found.push((is_for.min(matches), settings));
+        }
+        if let (Some(label), Matches::Perhaps | Matches::Yes, None) = (rule.goto, is_for, &jump) {
+            jump = Some((label.to_owned(), !is_for));
+        }
+    }
+    found
 }
 
 /// A rule: keys, each with an operator and a value in quotes.
-fn rule(line: &str, device: &Traits) -> Vec<(Matches, Settings)> {
-    if !line.contains("ethtool") {
-        return Vec::new();
-    }
-    let (mut is_for, mut set) = (Matches::Yes, Vec::new());
-    let parts: Vec<&str> = line.split('"').collect();
-    for pair in parts.chunks_exact(2) {
-        let key = pair[0].trim_matches([',', ' ', '\t']);
-        if let Some(key) = key.strip_suffix("==") {
-            is_for = is_for.min(condition(key.trim_end(), pair[1], device));
-        } else if let Some(key) = key.strip_suffix("!=") {
-            is_for = is_for.min(!condition(key.trim_end(), pair[1], device));
-        } else if ["RUN", "PROGRAM", "IMPORT{program}"].iter().any(|it| key.starts_with(it)) {
-            // A variable there is of the device that the rule is for.
-            set.extend(command::in_line(pair[1], device, Matches::Yes));
+struct Rule<'a> {
+    is_for: Matches,
+    set: Vec<(Matches, Settings)>,
+    label: Option<&'a str>,
+    goto: Option<&'a str>,
+}
+
+impl<'a> Rule<'a> {
+    fn read(line: &'a str, device: &Traits) -> Self {
+        let mut rule = Self { is_for: Matches::Yes, set: Vec::new(), label: None, goto: None };
+        if line.trim_start().starts_with('#') {
+            return rule;
         }
+        let parts: Vec<&str> = line.split('"').collect();
+        for pair in parts.chunks_exact(2) {
+            let (key, value) = (pair[0].trim_matches([',', ' ', '\t']), pair[1]);
+            if let Some(key) = key.strip_suffix("==") {
+                rule.is_for = rule.is_for.min(condition(key.trim_end(), value, device));
+            } else if let Some(key) = key.strip_suffix("!=") {
+                rule.is_for = rule.is_for.min(!condition(key.trim_end(), value, device));
+            } else if key.starts_with("LABEL") {
+                rule.label = Some(value);
+            } else if key.starts_with("GOTO") {
+                rule.goto = Some(value);
+            } else if ["RUN", "PROGRAM", "IMPORT{program}"].iter().any(|it| key.starts_with(it)) {
+                // A variable there is of the device that the rule is for.
+                rule.set.extend(command::in_line(value, device, Matches::Yes));
+            }
+        }
+        rule
     }
-    let both = |(matches, settings): (Matches, Settings)| (is_for.min(matches), settings);
-    set.into_iter().map(both).collect()
 }
 
 /// Whether the value of a key, alternatives with `|` between them, is that of the device.
