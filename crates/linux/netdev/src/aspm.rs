@@ -6,7 +6,8 @@
 //! in the link capabilities of both ends (PCI Express Base Specification, 7.5.3.6), of which the
 //! kernel shows only root more than the first 64 bytes.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 
 use serde::Serialize;
 
@@ -39,16 +40,19 @@ pub(super) fn read_aspm(root: &Root, directory: &str) -> Option<Aspm> {
         return None;
     }
     let states: Vec<_> = states.into_iter().filter(|(on, _)| *on != 0).map(|(_, it)| it).collect();
-    // The parent of the device is the other end of its link.
-    let ends = ["device", "device/.."].map(|end| {
-        let config = fs::read(root.path(&format!("{directory}/{end}/config"))).ok()?;
-        l1_exit_us(&config)
-    });
-    let l1_exit_us = match ends {
-        [Some(device), Some(port)] if states.last() == Some(&"L1") => Some(device.max(port)),
-        _ => None,
-    };
+    // The parent of the device is the other end of its link. Neither is asked needlessly.
+    let exits =
+        || Some(exit_of(root, directory, "device")?.max(exit_of(root, directory, "device/..")?));
+    let l1_exit_us = if states.last() == Some(&"L1") { exits() } else { None };
     Some(Aspm { policy: policy(root), states, l1_exit_us })
+}
+
+fn exit_of(root: &Root, directory: &str, end: &str) -> Option<u32> {
+    let mut config = Vec::new();
+    let file = File::open(root.path(&format!("{directory}/{end}/config"))).ok()?;
+    // Capabilities are in the first 256 bytes; the rest would be asked of the device for nothing.
+    file.take(256).read_to_end(&mut config).ok()?;
+    l1_exit_us(&config)
 }
 
 fn policy(root: &Root) -> Option<String> {
