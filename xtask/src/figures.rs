@@ -5,7 +5,9 @@
 //! phases follow from its seed, so it runs with several. A text says one number where all seeds
 //! agree to its digits, and `A to B` where they do not; a value outside is stale.
 
+use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -48,26 +50,12 @@ pub(crate) fn check() -> Result<()> {
     let list: List = toml::from_str(&text).with_context(|| format!("reading {LIST}"))?;
     shell::run(&mut shell::cargo(["build", "--package", "earmark"]))?;
     let earmark = repo::target_directory()?.join("debug/earmark");
+    let jobs: Vec<(&Run, u64)> =
+        list.run.iter().flat_map(|run| (1..=run.seeds).map(move |seed| (run, seed))).collect();
+    let mut played = play(&jobs, &earmark)?.into_iter();
     let mut stale = Vec::new();
     for run in &list.run {
-        println!("earmark bench {}", run.command);
-        let seeds: Vec<u64> = (1..=run.seeds).collect();
-        let mut results = Vec::new();
-        // A world in virtual time keeps one processor busy.
-        for pair in seeds.chunks(2) {
-            let play = |seed: &u64| {
-                let mut bench = Command::new(&earmark);
-                bench.arg("bench").args(words(&run.command)).args(["--json", "--seed"]);
-                let output = shell::output(bench.arg(seed.to_string()))?;
-                Ok(serde_json::from_str(&output)?)
-            };
-            let both: Vec<Result<Value>> = thread::scope(|scope| {
-                let started: Vec<_> =
-                    pair.iter().map(|seed| scope.spawn(move || play(seed))).collect();
-                started.into_iter().map(|it| it.join().expect("a command is run")).collect()
-            });
-            results.extend(both.into_iter().collect::<Result<Vec<_>>>()?);
-        }
+        let results: Vec<Value> = played.by_ref().take(run.seeds as usize).collect();
         for quote in &run.quote {
             let page = std::fs::read_to_string(repo::root().join(&quote.file))
                 .with_context(|| format!("reading {}", quote.file))?;
@@ -78,6 +66,32 @@ pub(crate) fn check() -> Result<()> {
     }
     ensure!(stale.is_empty(), "figures of the documentation are stale:\n  {}", stale.join("\n  "));
     Ok(())
+}
+
+/// What each command prints with its seed; two run at once, since a world in virtual time keeps one
+/// processor busy.
+fn play(jobs: &[(&Run, u64)], earmark: &Path) -> Result<Vec<Value>> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some((run, seed)) = jobs.get(at) else { return Ok(done) };
+            println!("earmark bench {} --seed {seed}", run.command);
+            let mut bench = Command::new(earmark);
+            bench.arg("bench").args(words(&run.command)).args(["--json", "--seed"]);
+            let output = shell::output(bench.arg(seed.to_string()))?;
+            done.push((at, serde_json::from_str(&output)?));
+        }
+    };
+    let both: [Result<Vec<(usize, Value)>>; 2] = thread::scope(|scope| {
+        let other = scope.spawn(work);
+        [work(), other.join().expect("a command is run")]
+    });
+    let mut all = Vec::new();
+    both.into_iter().try_for_each(|done| done.map(|done| all.extend(done)))?;
+    all.sort_by_key(|(at, _)| *at);
+    Ok(all.into_iter().map(|(_, result)| result).collect())
 }
 
 /// The words of a command line, where quotes keep one together.
@@ -158,7 +172,7 @@ fn value(result: &Value, figure: &str) -> Result<f64> {
             all.find(|of| of["setting"] == setting).with_context(|| format!("no {setting}"))?;
         let pointer = match name {
             "p50" => "/latency_us/p50",
-            "half" => "/half_round_trip_us/p50",
+            "p99" => "/latency_us/p99",
             "interrupts" => "/interrupts_per_s",
             "interrupts-per-message" => "/interrupts_per_message",
             other => bail!("no figure {other}"),

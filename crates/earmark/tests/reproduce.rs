@@ -42,6 +42,9 @@ fn a_clock_is_off_by_half_of_a_hold() {
     let ours = offset["ours"].as_f64().unwrap();
     assert!((ours - 343.0 / 2.0).abs() < 0.3, "{offset:#}");
     assert!(page.contains("delay:393 becomes delay:50"), "no picture over time: {page}");
+    // That the answer stays would be so, too, if the setting did nothing.
+    let stays = number(&outcome, "the answer stays: before less after");
+    assert_eq!([&stays["verdict"], &offset["verdict"]], ["no-evidence", "agrees"], "{stays:#}");
 }
 
 #[test]

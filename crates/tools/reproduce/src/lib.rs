@@ -9,7 +9,8 @@
 //! document states, with the [formula](formula::Formula) of ours and the tolerance, both fixed
 //! before anything runs. [`Runs`] are the experiments, and return each number beside ours, with a
 //! [verdict](claim::Verdict). A constant that was set from a number makes that number agree,
-//! so the verdict says so and does not count it. What cannot be made is there as well, with the
+//! so the verdict says so and does not count it; nor does it count what would agree if no setting
+//! changed anything. What cannot be made is there as well, with the
 //! reason.
 //!
 //! # Example
