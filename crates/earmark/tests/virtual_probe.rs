@@ -50,10 +50,39 @@ fn each_family__is_named_with_its_length() {
         ("throttle:125", "throttle", 125.0, None),
         ("periodic:393", "periodic", 393.0, None),
         ("delay:400+frames:12", "delay", 400.0, Some(12)),
+        ("quiet:140/272", "quiet", 140.0, None),
     ] {
         let seen = probed(setting, "b", "echo");
         assert_holds(&seen, &[("theirs", family, usecs, frames)]);
+        assert_eq!(seen["holds"][0]["lengths"], "both", "{seen}");
     }
+}
+
+/// A kernel that polls two times more before its NIC may interrupt; the NIC holds nothing.
+#[test]
+fn deferral_by_the_kernel__is_named_and_not_a_setting_of_the_nic() {
+    let defer = "for device in /sys/class/net/*; do echo 100000 > $device/gro_flush_timeout; \
+                 echo 2 > $device/napi_defer_hard_irqs; done; exec";
+    let echo = format!("{defer} {EARMARK} echo");
+    let probe = format!("{EARMARK} probe b --json");
+    let words = ["--time", "virtual", "--strategy", "disabled", "--on", "b", &echo, "--on", "a"];
+    let seen = lab_run(&[&words[..], &[&probe]].concat()).json();
+    assert_holds(&seen, &[("theirs", "deferral", 100.0, None)]);
+    assert_eq!(seen["holds"][0]["polls"], 2, "{seen}");
+}
+
+/// Marks end the hold of short packets: no word of short ones alone may deny that of full ones.
+#[test]
+fn hold_of_full_segments__is_found_behind_marks_for_short_packets() {
+    let echo = format!("{EARMARK} echo");
+    let probe = format!("{EARMARK} probe b --json");
+    let words = ["--time", "virtual", "--ports", "b", "--strategy", "marked:200"];
+    let commands = ["--mark", "length<=512", "--on", "b", &echo, "--on", "a", &probe];
+    let seen = lab_run(&[&words[..], &commands].concat()).json();
+    assert_holds(&seen, &[("theirs", "delay", 200.0, None)]);
+    assert_eq!(seen["holds"][0]["lengths"], "full", "{seen}");
+    let short = seen["no_holds"].as_array().unwrap().iter().find(|it| it["side"] == "theirs");
+    assert_eq!(short.expect("short packets are not held")["lengths"], "short", "{seen}");
 }
 
 #[test]
