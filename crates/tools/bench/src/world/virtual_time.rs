@@ -199,6 +199,8 @@ fn record(name: &str, output: &Output) -> Result<Record> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Experiment;
+    use crate::options::ExperimentOptions;
 
     #[test]
     fn output_without_end_is_not_kept() {
@@ -207,5 +209,22 @@ mod tests {
             output.note(Event::Output(Stream::Output, vec![0; MOST / 2 + 1]));
         }
         assert_eq!((output.out.len(), output.err.len()), (MOST, 0));
+    }
+
+    #[test]
+    fn a_program_that_is_missing_is_named_with_its_package() {
+        let plan = Experiment::Memcached.plan(&ExperimentOptions::default(), None, 1);
+        let why = |errno: i32| {
+            let mut outputs = Outputs::new();
+            for part in script::parts(&plan) {
+                let output = outputs.entry((part.host, part.program)).or_default();
+                output.note(Event::Failed(errno));
+            }
+            records(&plan, &outputs).unwrap_err().to_string()
+        };
+        let missing = why(2);
+        assert!(missing.contains("memcached on guest b could not be started"), "{missing}");
+        assert!(missing.ends_with("; apt-get install memcached"), "{missing}");
+        assert!(!why(13).contains("apt-get"), "it is there, and may not be run");
     }
 }
