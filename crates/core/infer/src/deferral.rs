@@ -53,7 +53,8 @@ pub(crate) fn fit(
     let waits_later = |starter: &&Starter| {
         let poll = poll(starter, usecs).filter(|poll| (2.0..=count as f64).contains(poll));
         let due = |poll: f64| starter.last + poll * usecs;
-        poll.is_some_and(|poll| due(poll) - starter.arrived > NEAR * usecs)
+        // Whoever came just behind a release is no starter, and may have begun a throttle's gap.
+        starter.idle > usecs && poll.is_some_and(|poll| due(poll) - starter.arrived > NEAR * usecs)
     };
     let comes_after = |starter: &&Starter| starter.arrived - starter.last > usecs * count as f64;
     let tells = |which: &dyn Fn(&&Starter) -> bool| {

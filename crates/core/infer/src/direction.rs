@@ -117,6 +117,15 @@ pub(crate) const fn alike_beside_others(family: Family) -> &'static [Family] {
     }
 }
 
+/// Families that are not excluded beside this one, if packets of others may hide what tells, and
+/// another one explains the waits nearly as well.
+fn alike(family: Family, is_hidden: bool, rival: Option<Family>) -> Vec<Family> {
+    let hidden = if is_hidden { alike_beside_others(family) } else { &[] };
+    let rival = rival.filter(|rival| *rival != Family::None && !hidden.contains(rival));
+    let rival = rival.filter(|_| family != Family::None);
+    hidden.iter().copied().chain(rival).collect()
+}
+
 const fn family_of(shape: Shape) -> Family {
     match shape {
         Shape::None => Family::None,
@@ -172,8 +181,8 @@ impl Judged {
         if self.family == Family::Throttle && !is_close() {
             return false;
         }
-        // Packets that came closer than that and kept their distance say that there is no such hold;
-        // an adaptive one is not as long all the time.
+        // Packets that came closer than that and kept their distance say that there is no such
+        // hold; an adaptive one is not as long all the time.
         let is_excluded = self.family != Family::Adaptive
             && self.distances.bound().is_some_and(|bound| bound < EXCLUDED * value);
         if is_excluded {
@@ -370,14 +379,8 @@ impl Look {
         let late_strays = &strays[strays.partition_point(|residual| *residual < 0.0)..];
         let count = starters.len() as f64;
         let stray = strays.len() as f64 / count;
-        let mut alike = if stray > OTHERS || best.waking.is_some() && family == Family::Throttle {
-            alike_beside_others(family).to_vec()
-        } else {
-            Vec::new()
-        };
-        if margin < SURE && rival != Family::None && !alike.contains(&rival) {
-            alike.push(rival);
-        }
+        let is_hidden = stray > OTHERS || best.waking.is_some() && family == Family::Throttle;
+        let alike = alike(family, is_hidden, Some(rival).filter(|_| margin < SURE));
         let lone = series.points.iter().filter(|point| point.purpose == Purpose::Lone);
         let unseen = match best.shape {
             Shape::Delay => edge::INTERRUPT + doubt,
@@ -403,7 +406,7 @@ impl Look {
             },
             waking: best.waking,
             confidence: 1.0 - 0.5 * (-margin / SURER).exp(),
-            alike: if family == Family::None { Vec::new() } else { alike },
+            alike,
             noise,
             stray,
             late: late_strays.len() as f64 / count,

@@ -8,7 +8,7 @@ use crate::side;
 use crate::stats::{median, quantile, sorted};
 use crate::train::{Length, Purpose};
 use crate::verdict::{Acquittal, Family, Finding, Lengths, Place, Verdict};
-use crate::words;
+use crate::{unclear, words};
 
 /// A share of late packets below this is everyday noise.
 const EVERYDAY: f64 = 0.05;
@@ -53,18 +53,18 @@ pub fn judge_varied(heard: &[Heard], unheld: &[Heard]) -> Verdict {
     let by_kernel = heard.iter().flat_map(|heard| &heard.probes).any(|probe| probe.silent);
     let or_program = !stamped && !by_kernel;
     let service = Service::of(heard);
-    let part = |length| {
+    let of_length = |length| {
         let of = |heard: &[Heard]| -> Vec<Heard> {
             heard.iter().filter(|heard| heard.train.length == length).cloned().collect()
         };
-        Part::of(&of(heard), &of(unheld), length, (stamped, or_program, service))
+        part(&of(heard), &of(unheld), length, (stamped, or_program, service))
     };
     let is_full = heard.iter().any(|heard| heard.train.length == Length::Full);
     let is_short = !is_full || heard.iter().any(|heard| heard.train.length == Length::Short);
     let (tried, Part { judged, findings, excluded, unclear }) = match (is_short, is_full) {
-        (true, true) => (Lengths::Both, part(Length::Short).and(part(Length::Full))),
-        (true, false) => (Lengths::Short, part(Length::Short)),
-        (false, _) => (Lengths::Full, part(Length::Full)),
+        (true, true) => (Lengths::Both, of_length(Length::Short).and(of_length(Length::Full))),
+        (true, false) => (Lengths::Short, of_length(Length::Short)),
+        (false, _) => (Lengths::Full, of_length(Length::Full)),
     };
     let mut acquittals: Vec<Acquittal> = Vec::new();
     for acquittal in judged.iter().flat_map(self::acquittals) {
@@ -98,8 +98,35 @@ pub fn judge_varied(heard: &[Heard], unheld: &[Heard]) -> Verdict {
     verdict
 }
 
+/// What is heard of packets of one length; whether the far host stamps, whether a far program may
+/// be in what is found, and what that takes.
+fn part(
+    heard: &[Heard],
+    unheld: &[Heard],
+    length: Length,
+    (stamped, or_program, service): (bool, bool, Option<Service>),
+) -> Part {
+    let lengths = match length {
+        Length::Short => Lengths::Short,
+        Length::Full => Lengths::Full,
+    };
+    let judged = places(heard, unheld, stamped);
+    let mut findings: Vec<Finding> = judged.iter().filter_map(finding).collect();
+    let is_lossy = unclear::is_lossy(heard);
+    for finding in &mut findings {
+        finding.lengths = lengths;
+        if is_lossy {
+            finding.alike = direction::alike_beside_others(finding.family).to_vec();
+        }
+        finding.or_program = or_program && finding.place != Place::Mine;
+    }
+    findings.retain(|finding| !service.is_some_and(|service| service.explains(finding)));
+    let (excluded, unclear) = unclear::divide(heard, &judged, &findings, lengths);
+    Part { judged, findings, excluded, unclear }
+}
+
 /// What each place shows: the sides apart where timestamps tell them apart, else the way round.
-pub(crate) fn places(heard: &[Heard], unheld: &[Heard], stamped: bool) -> Vec<(Place, Judged)> {
+fn places(heard: &[Heard], unheld: &[Heard], stamped: bool) -> Vec<(Place, Judged)> {
     // The far host's are preferred: the way up to my NIC has the far program in it, and how its
     // clock drifts is less certain for that.
     let ways = match (stamped, is_stamped_by_nic(heard)) {
@@ -129,7 +156,7 @@ fn is_stamped_by_nic(heard: &[Heard]) -> bool {
     UNSTAMPED_ONE_IN * (all - stamped) < all
 }
 
-pub(crate) fn finding((place, judged): &(Place, Judged)) -> Option<Finding> {
+fn finding((place, judged): &(Place, Judged)) -> Option<Finding> {
     let hold = judged.usecs.value;
     let lone_usecs = match judged.family {
         Family::None => return None,
@@ -182,7 +209,7 @@ fn acquittals((place, judged): &(Place, Judged)) -> Vec<Acquittal> {
 /// What a far program that is slow takes for a request, once it has come to it: the requests before
 /// it are no part. In microseconds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Service {
+struct Service {
     p5: f64,
     median: f64,
     p99: f64,
@@ -208,7 +235,7 @@ impl Service {
 
     /// Whether what looks like a throttle is the program at work: on the core that receives, or
     /// sending one answer each time.
-    pub(crate) fn explains(self, finding: &Finding) -> bool {
+    fn explains(self, finding: &Finding) -> bool {
         let alike = (1.0 - ALIKE) * self.p5..(1.0 + ALIKE) * self.median + BEGIN;
         finding.family == Family::Throttle && alike.contains(&finding.usecs.value)
     }

@@ -1,10 +1,6 @@
 //! What packets of one length show, and what two lengths show together.
 
-use crate::direction::{self, Judged, OTHERS};
-use crate::heard::Heard;
-use crate::judge::{Service, finding, places};
-use crate::train::Length;
-use crate::unclear;
+use crate::direction::{Judged, OTHERS};
 use crate::verdict::{Family, Finding, Lengths, NoHold, Place, Unclear, Why};
 
 /// Two lengths show the same hold if it is as long, give or take this share of it, beside what both
@@ -20,33 +16,6 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// What is heard of packets of this length; whether the far host stamps, whether a far program
-    /// may be in what is found, and what that takes.
-    pub(crate) fn of(
-        heard: &[Heard],
-        unheld: &[Heard],
-        length: Length,
-        (stamped, or_program, service): (bool, bool, Option<Service>),
-    ) -> Self {
-        let lengths = match length {
-            Length::Short => Lengths::Short,
-            Length::Full => Lengths::Full,
-        };
-        let judged = places(heard, unheld, stamped);
-        let mut findings: Vec<Finding> = judged.iter().filter_map(finding).collect();
-        let is_lossy = unclear::is_lossy(heard);
-        for finding in &mut findings {
-            finding.lengths = lengths;
-            if is_lossy {
-                finding.alike = direction::alike_beside_others(finding.family).to_vec();
-            }
-            finding.or_program = or_program && finding.place != Place::Mine;
-        }
-        findings.retain(|finding| !service.is_some_and(|service| service.explains(finding)));
-        let (excluded, unclear) = unclear::divide(heard, &judged, &findings, lengths);
-        Self { judged, findings, excluded, unclear }
-    }
-
     /// The share of waits that are unexplained at a place.
     fn stray(&self, place: Place) -> Option<f64> {
         self.judged.iter().find(|(at, _)| *at == place).map(|(_, judged)| judged.stray)

@@ -56,8 +56,8 @@
 //!
 //! A delay's timer starts at the first unreported packet, a throttle keeps a minimum gap between
 //! interrupts, and a periodic clock runs freely. Quiet begins anew with each packet (e1000's RDTR,
-//! CQE mode of mlx5). Deferral is no NIC's: after a poll, the kernel polls some times more before it
-//! lets the NIC interrupt (`gro_flush_timeout`, `napi_defer_hard_irqs`); once is a throttle.
+//! CQE mode of mlx5). Deferral is no NIC's: after a poll, the kernel polls some times more before
+//! it lets the NIC interrupt (`gro_flush_timeout`, `napi_defer_hard_irqs`); once is a throttle.
 //!
 //! # Starters and joiners
 //!
@@ -120,9 +120,9 @@
 //! # Modules
 //!
 //! `plan` and `train` choose what to send; `heard` and `series` hold what came back; `direction`,
-//! `fit`, `quiet`, `deferral`, `periodic`, `adaptive`, `frames` and `waking` explain it, one family each; `edge` finds
-//! the floor; `apart` and `unclear` say what the data excludes; `judge`, `side`, `lengths`,
-//! `verdict` and `words` make the verdict.
+//! `fit`, `quiet`, `deferral`, `periodic`, `adaptive`, `frames` and `waking` explain it, one family
+//! each; `edge` finds the floor; `apart` and `unclear` say what the data excludes; `judge`,
+//! `side`, `lengths`, `verdict` and `words` make the verdict.
 #![forbid(unsafe_code)]
 
 mod adaptive;

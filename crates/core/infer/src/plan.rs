@@ -73,8 +73,9 @@ const BURST: [u64; 2] = [1_500, 4_000];
 const SPACED: u64 = 2_000;
 const ANSWERS: [u64; 4] = [25_000, 60_000, 120_000, 250_000];
 
-/// Full segments are not sent closer than this, in nanoseconds: a link of one gigabit a second takes
-/// 1538 bytes, all in all, in 12.3 us, and what waits for the link does not show what waits for a NIC.
+/// Full segments are not sent closer than this, in nanoseconds: a link of one gigabit a second
+/// takes 1538 bytes, all in all, in 12.3 us, and what waits for the link does not show what waits
+/// for a NIC. Bursts of them are hardly slower.
 const LEAST_FULL_GAP: u64 = 12_500;
 const FULL_BURST: [u64; 2] = [13_000, 18_000];
 

@@ -150,8 +150,8 @@ pub enum Acquittal {
         /// Time to come back.
         takes: f64,
     },
-    /// A share of packets is late for reasons that do not follow from what was sent, as it is behind
-    /// a scheduler, a busy core or bulk; which of them, the data does not show.
+    /// A share of packets is late for reasons that do not follow from what was sent, as it is
+    /// behind a scheduler, a busy core or bulk; which of them, the data does not show.
     Stray {
         /// On which side's receiving.
         place: Place,

@@ -265,18 +265,6 @@ impl Drop for Beside {
     }
 }
 
-/// The words that have this program be the far echo of a case.
-fn echo_words(case: &Case) -> Vec<String> {
-    let words = match case.decoy() {
-        Some(Decoy::SlowServer { takes }) => format!("echo --work-us {takes:.0}"),
-        Some(Decoy::Gathering { count, longest }) => {
-            format!("echo --gather {count} --gather-us {longest:.0}")
-        }
-        _ => "echo".to_owned(),
-    };
-    words.split(' ').map(str::to_owned).collect()
-}
-
 fn play(live: &Live, case: &Case) -> Result<Vec<Heard>> {
     let (theirs, mine) = case.holds();
     live.set_ports(Ports::A, mine.setting)?;
@@ -292,7 +280,7 @@ fn play(live: &Live, case: &Case) -> Result<Vec<Heard>> {
     if let Some(Decoy::BusyCore { .. }) = case.decoy() {
         start(b, "sh".as_ref(), &["-c".to_owned(), "while :; do :; done".to_owned()])?;
     }
-    start(b, earmark.as_os_str(), &echo_words(case))?;
+    start(b, earmark.as_os_str(), &virtual_case::echo_words(case))?;
     if let Some(words) = bulk::words(case, FAR) {
         start(a, earmark.as_os_str(), &words)?;
     }

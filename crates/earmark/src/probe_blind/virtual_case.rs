@@ -5,7 +5,7 @@
 //! Guests' drivers do not know of the settings.
 
 use anyhow::{Context, Result, ensure};
-use blind::{Case, Deferral, Hold};
+use blind::{Case, Decoy, Deferral, Hold};
 use infer::Heard;
 use lab::guest::protocol::Stream;
 use nic::moderation::Moderation;
@@ -18,6 +18,18 @@ use probe::recording;
 
 /// The number of the prober among the commands.
 const PROBER: u32 = 2;
+
+/// The words that have this program be the far echo of a case.
+pub(super) fn echo_words(case: &Case) -> Vec<String> {
+    let words = match case.decoy() {
+        Some(Decoy::SlowServer { takes }) => format!("echo --work-us {takes:.0}"),
+        Some(Decoy::Gathering { count, longest }) => {
+            format!("echo --gather {count} --gather-us {longest:.0}")
+        }
+        _ => "echo".to_owned(),
+    };
+    words.split(' ').map(str::to_owned).collect()
+}
 
 /// Words of a shell that have the kernel of a guest defer interrupts as `hold` says.
 fn deferral(hold: Hold) -> String {
@@ -33,7 +45,7 @@ pub(super) fn play(case: &Case) -> Result<Vec<Heard>> {
     let earmark = std::env::current_exe().context("find the earmark program itself")?;
     let earmark = earmark.display();
     let (theirs, mine) = case.holds();
-    let echo = super::echo_words(case).join(" ");
+    let echo = echo_words(case).join(" ");
     let record = format!("probe {FAR} --kind udp --record /proc/self/fd/3 3>&1 >/dev/null 2>&1");
     let mut commands = vec![
         (1, format!("{}exec {earmark} {echo}", deferral(theirs))),

@@ -49,8 +49,10 @@ impl Hold {
     fn draw_newer(random: &mut Random, may_defer: bool) -> Self {
         let usecs = random.whole(10, 500);
         match random.whole(0, if may_defer { 2 } else { 0 }) {
-            1 => Self::of(parse(&format!("marked:{usecs}"))),
-            0 => Self::of(parse(&format!("quiet:{usecs}/{}", usecs + random.whole(10, 1_000)))),
+            1 => Self::of(moderation(&format!("marked:{usecs}"))),
+            0 => {
+                Self::of(moderation(&format!("quiet:{usecs}/{}", usecs + random.whole(10, 1_000))))
+            }
             _ => {
                 // Beyond the silence before a lone packet, a deferral never ends.
                 let polls = random.whole(1, (2_000 / usecs).clamp(1, 20));
@@ -274,9 +276,9 @@ fn hold(random: &mut Random) -> Moderation {
             most => format!("delay:{usecs}+frames:{}", random.whole(2, most)),
         },
     };
-    parse(&text)
+    moderation(&text)
 }
 
-fn parse(text: &str) -> Moderation {
+fn moderation(text: &str) -> Moderation {
     text.parse().expect("settings are well formed")
 }

@@ -121,19 +121,7 @@ impl Score {
         };
 
         let Hold { setting, deferral } = truth;
-        let family = match setting.timer {
-            // One poll after the packets is a throttle, whoever keeps the time.
-            TimerKind::Disabled => deferral.map_or(Family::None, |deferral| match deferral.polls {
-                1 => Family::Throttle,
-                _ => Family::Deferral,
-            }),
-            TimerKind::Delay => Family::Delay,
-            TimerKind::Quiet => Family::Quiet,
-            TimerKind::Throttle | TimerKind::Itr(_) => Family::Throttle,
-            TimerKind::Periodic => Family::Periodic,
-            TimerKind::Adaptive => Family::Adaptive,
-            TimerKind::Driver => unreachable!("no secret setting leaves it to a driver"),
-        };
+        let family = family(truth);
         let says = finding.map_or(Family::None, |finding| finding.family);
         let frames = finding.and_then(|finding| finding.frames).unwrap_or(0);
         let family_right = says == family;
@@ -191,6 +179,23 @@ impl Score {
     #[must_use]
     pub fn is_near(&self, share: f64, usecs: f64) -> Option<bool> {
         self.error_us.map(|error| error.abs() <= (share * self.usecs).max(usecs))
+    }
+}
+
+/// The family that is right.
+fn family(Hold { setting, deferral }: Hold) -> Family {
+    match setting.timer {
+        // One poll after the packets is a throttle, whoever keeps the time.
+        TimerKind::Disabled => deferral.map_or(Family::None, |deferral| match deferral.polls {
+            1 => Family::Throttle,
+            _ => Family::Deferral,
+        }),
+        TimerKind::Delay => Family::Delay,
+        TimerKind::Quiet => Family::Quiet,
+        TimerKind::Throttle | TimerKind::Itr(_) => Family::Throttle,
+        TimerKind::Periodic => Family::Periodic,
+        TimerKind::Adaptive => Family::Adaptive,
+        TimerKind::Driver => unreachable!("no secret setting leaves it to a driver"),
     }
 }
 

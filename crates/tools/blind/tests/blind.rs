@@ -18,8 +18,8 @@ fn dozen_cases__families_values_and_decoys_are_told() {
     assert!(10 * unclear.count() <= scores.len(), "{scores:#?}");
 }
 
-/// Families beside the usual ones, holds by length, programs that gather requests: each is right, or
-/// it is said that the data does not tell.
+/// Families beside the usual ones, holds by length, programs that gather requests: each is right,
+/// or it is said that the data does not tell.
 #[test]
 fn newer_families_and_decoys__are_not_mistaken() {
     let is_newer = |seed: &u64| {

@@ -120,8 +120,8 @@ fn median_us(values: impl Iterator<Item = u64>) -> Option<f64> {
 pub enum Far {
     /// The program takes its time for each request.
     SlowProgram,
-    /// The program, or a hold of packets that are as long as requests: a handshake is short, and the
-    /// pairs do not exclude such a hold.
+    /// The program, or a hold of packets that are as long as requests: a handshake is short, and
+    /// the pairs do not exclude such a hold.
     ProgramOrHold,
     /// The program is slow only after a pause.
     SleepyProgram,

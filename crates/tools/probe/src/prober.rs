@@ -310,8 +310,8 @@ impl Prober {
         }
     }
 
-    /// Sends request `number`, as long as that, which is to be answered `wait` nanoseconds later if that
-    /// [can](Self::can_wait) be.
+    /// Sends request `number` of this length, which is to be answered `wait` nanoseconds later if
+    /// that [can](Self::can_wait) be.
     ///
     /// # Errors
     /// Those of sending.

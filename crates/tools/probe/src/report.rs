@@ -107,7 +107,8 @@ pub struct Local {
     pub device: String,
     /// `rx-usecs`, where its driver has that.
     pub rx_usecs: Option<u32>,
-    /// `gro_flush_timeout` in nanoseconds and `napi_defer_hard_irqs`, where interrupts are deferred.
+    /// `gro_flush_timeout` in nanoseconds and `napi_defer_hard_irqs`, where interrupts are
+    /// deferred.
     pub deferral: Option<(u64, u64)>,
 }
 
