@@ -93,7 +93,7 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!(of("igb"), (Some(0.0), false));
-        assert_eq!(of("virtio_net"), (None, true));
+        assert_eq!(of("cxgb4"), (None, true));
         assert_eq!(of("bnx2"), (None, true));
         assert_eq!(of("vmxnet3"), (Some(4_000.0), false));
     }

@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn a_wait_that_nothing_ends_comes_first() {
         use Parameter::{RxFrames, RxUsecs};
-        let mut endless = device("virtio_net", &[(RxUsecs, 0), (RxFrames, 64)]);
+        let mut endless = device("cxgb4", &[(RxUsecs, 0), (RxFrames, 64)]);
         endless.files.deferral.gro_flush_timeout = Some(20_000);
         endless = endless.with_delays();
         let [first, second] = &endless.delays[..] else { panic!("{:?}", endless.delays) };

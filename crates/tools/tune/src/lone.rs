@@ -128,18 +128,18 @@ mod tests {
     #[test]
     fn a_time_of_zero_that_leaves_frames_is_refused_or_warned_of() {
         let state = "adaptive-rx off rx-usecs 50 rx-frames 12";
-        let (refused, words) = said("virtio_net", state, "rx-usecs 0");
+        let (refused, words) = said("cxgb4", state, "rx-usecs 0");
         assert!(refused && words.contains("until 12 packets have come"), "{words}");
         assert!(words.contains("earmark apply eth0 rx-usecs 0 rx-frames 1;"), "{words}");
         let (refused, words) = said("bnx2", state, "rx-usecs 0");
         assert!(!refused && words.contains("what bnx2 does then is not known here"), "{words}");
         assert!(words.ends_with("earmark apply eth0 rx-usecs 0 rx-frames 1"), "{words}");
         // The user means it.
-        let (refused, words) = said("virtio_net", state, "rx-usecs 0 rx-frames 64");
+        let (refused, words) = said("cxgb4", state, "rx-usecs 0 rx-frames 64");
         assert!(!refused && words.contains("until 64 packets have come"), "{words}");
-        assert!(said("virtio_net", "adaptive-rx on rx-usecs 0 rx-frames 9", "adaptive-rx off").0);
+        assert!(said("cxgb4", "adaptive-rx on rx-usecs 0 rx-frames 9", "adaptive-rx off").0);
         let queue = "rx-usecs 50 rx-frames 12 queue:1:rx-usecs 50 queue:1:rx-frames 12";
-        let (refused, words) = said("virtio_net", queue, "queue:1:rx-usecs 0");
+        let (refused, words) = said("cxgb4", queue, "queue:1:rx-usecs 0");
         assert!(refused && words.contains("queue:1:rx-usecs 0 queue:1:rx-frames 1;"), "{words}");
     }
 
@@ -150,7 +150,7 @@ mod tests {
             may_wait(&device, &device.read().unwrap())
         };
         let state = "adaptive-rx on rx-usecs 50 rx-frames 1";
-        assert!(may("virtio_net", state) && may("bnx2", state) && may("virtio_net", "rx-frames 1"));
+        assert!(may("cxgb4", state) && may("bnx2", state) && may("cxgb4", "rx-frames 1"));
         assert!(!may("igb", state) && !may("tun", "rx-frames 0") && !may("bnx2", "rx-usecs 50"));
     }
 
@@ -159,12 +159,12 @@ mod tests {
         let nothing = (false, String::new());
         let state = "rx-usecs 50 rx-frames 12";
         assert_eq!(said("igb", state, "rx-usecs 0"), nothing);
-        assert_eq!(said("virtio_net", state, "rx-usecs 0 rx-frames 1"), nothing);
-        assert_eq!(said("virtio_net", state, "rx-usecs 9"), nothing);
-        assert_eq!(said("virtio_net", "rx-usecs 50", "rx-usecs 0"), nothing);
+        assert_eq!(said("cxgb4", state, "rx-usecs 0 rx-frames 1"), nothing);
+        assert_eq!(said("cxgb4", state, "rx-usecs 9"), nothing);
+        assert_eq!(said("cxgb4", "rx-usecs 50", "rx-usecs 0"), nothing);
         // What is so already is not of this change.
         let endless = "rx-usecs 0 rx-frames 12 gro-flush-timeout 0";
-        assert_eq!(said("virtio_net", endless, "gro-flush-timeout 20us"), nothing);
+        assert_eq!(said("cxgb4", endless, "gro-flush-timeout 20us"), nothing);
         let port = FakeDevice::new("b0", state);
         assert_eq!(check(&port, &"rx-usecs 0".parse().unwrap()).unwrap(), None);
     }

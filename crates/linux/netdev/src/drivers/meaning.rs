@@ -13,6 +13,9 @@ pub fn meaning(driver: &str, settings: &Coalesce, name: Parameter, value: u32) -
     Some(match (name, value) {
         (RxUsecs, _) if is_adaptive => shown(driver),
         (RxUsecs, 0) => return Some(zero(driver, settings)),
+        (RxUsecs, usecs) if settings.is_on(CqeModeRx) == Some(true) => {
+            format!("a lone packet waits {usecs} us")
+        }
         (RxUsecs, usecs) => time(driver, usecs),
         (RxFrames, frames) => number(driver, frames),
         (RxUsecsHigh, _) => return high(driver, value, is_adaptive).map(str::to_owned),

@@ -68,13 +68,15 @@ pub fn wait(driver: &str, settings: &Coalesce) -> Option<Wait> {
         Some(frames) if frames > 1 => format!(" or {frames} packets have come"),
         _ => String::new(),
     };
-    match rows.rx_usecs.is {
+    let is_cqe = settings.is_on(Parameter::CqeModeRx) == Some(true);
+    // `cqe-mode-rx` says itself when the time starts.
+    match rows.rx_usecs.is.or(is_cqe.then_some(Timer::Delay)) {
         Some(Timer::Gap) if high > usecs => Some(by_high(high, &or_frames)),
         Some(Timer::Gap) => Wait::us(usecs, gap(&format!("rx-usecs {usecs}"), &or_frames)),
         Some(Timer::Delay) => {
-            let anew = match settings.is_on(Parameter::CqeModeRx) {
-                Some(true) => "; each packet starts the time anew (cqe-mode-rx)",
-                _ => "",
+            let anew = match is_cqe {
+                true => "; each packet starts the time anew (cqe-mode-rx)",
+                false => "",
             };
             let what = format!(
                 "the NIC waits until rx-usecs {usecs} have passed{or_frames} before it \

@@ -117,7 +117,7 @@ fn the_longest_hold_is_mended_where_it_comes_from() {
 #[test]
 fn a_time_of_zero_that_waits_for_frames_does_not_pass() {
     let rule = "longest-hold = \"<= 25us\"";
-    let literal = || device("virtio_net", &[(RxUsecs, 0), (RxFrames, 64)]);
+    let literal = || device("cxgb4", &[(RxUsecs, 0), (RxFrames, 64)]);
     let off = "earmark apply eth0 rx-usecs 0 rx-frames 1";
     broken(literal(), rule, "no limit (coalescing)", "earmark apply eth0 rx-frames 1");
     broken(
@@ -126,9 +126,9 @@ fn a_time_of_zero_that_waits_for_frames_does_not_pass() {
         "no limit (coalescing)",
         "earmark apply eth0 rx-usecs 8",
     );
-    let frames = device("virtio_net", &[(RxFrames, 23)]);
+    let frames = device("cxgb4", &[(RxFrames, 23)]);
     broken(frames, rule, "no limit (coalescing)", "earmark apply eth0 rx-frames 1");
-    let ticking = device("virtio_net", &[(RxUsecs, 50), (RxFrames, 64)]);
+    let ticking = device("cxgb4", &[(RxUsecs, 50), (RxFrames, 64)]);
     broken(ticking, "rx-usecs = 0", "50us", off);
     let rate = device("ice", &[(RxUsecs, 0), (Parameter::RxUsecsHigh, 40)]);
     broken(rate, rule, "40us (coalescing)", "earmark apply eth0 rx-usecs-high 25");
