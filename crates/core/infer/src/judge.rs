@@ -116,7 +116,9 @@ fn part(
     for finding in &mut findings {
         finding.lengths = lengths;
         if is_lossy {
-            finding.alike = direction::alike_beside_others(finding.family).to_vec();
+            // Packets that are not seen hide what tells families apart.
+            let others = Family::HOLDS.into_iter().filter(|family| *family != finding.family);
+            finding.alike = others.collect();
         }
         finding.or_program = or_program && finding.place != Place::Mine;
     }

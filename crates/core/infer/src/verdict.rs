@@ -24,6 +24,10 @@ pub enum Family {
 }
 
 impl Family {
+    /// All that hold packets.
+    pub(crate) const HOLDS: [Self; 6] =
+        [Self::Delay, Self::Throttle, Self::Periodic, Self::Quiet, Self::Deferral, Self::Adaptive];
+
     /// The word for it, as in a setting.
     #[must_use]
     pub const fn name(self) -> &'static str {
