@@ -180,6 +180,21 @@ fn frames_of_9000_bytes_arrive_whole() {
     }
 }
 
+/// The acknowledgement that ends the handshake and the first request come right behind each other:
+/// while the second of them is paid for, the driver re-arms.
+#[test]
+fn a_driver_that_rearms_while_a_frame_is_paid_for_learns_of_it() {
+    for nic in [
+        "e1000 --driver-options InterruptThrottleRate=0",
+        "e1000e --driver-options RxIntDelay=0,InterruptThrottleRate=0",
+        "iavf",
+    ] {
+        let words = format!("tcp-rr --duration 0.02 --nic {nic} -s driver --packet-cost 1000");
+        let longest = number(&result(&words)["latency_us"], "max");
+        assert!(longest < 1_000.0, "{nic}: {longest} us; a lost segment comes again after 200 ms");
+    }
+}
+
 #[test]
 fn costs_are_charged_as_under_virtio() {
     for nic in [

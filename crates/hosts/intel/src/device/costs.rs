@@ -48,7 +48,11 @@ impl Device {
         for number in 0..service.port.queues().len().min(self.charged.len()) {
             let Some(count) = self.paid(now, service, number) else { continue };
             has_shown = true;
-            self.copy(now, service, number, (count, false))?;
+            // A driver that has re-armed meanwhile has cleared the cause that was noticed with the
+            // frame, and does not look again by itself.
+            let queue = &service.port.queues()[number];
+            let are_causes = is_by_registers(queue) && !queue.is_masked();
+            self.copy(now, service, number, (count, are_causes))?;
             let charged = &mut self.charged[number];
             charged.noticed = charged.noticed.saturating_sub(count);
             if let Some(signal) = charged.signal.take() {
