@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::{repo, shell};
 
 /// The first seed that is reported.
-const FIRST_SEED: u64 = 700_000;
+const FIRST_SEED: u64 = 800_000;
 
 /// The version of the file's layout.
 const SCHEMA: &str = "earmark-probe/1";

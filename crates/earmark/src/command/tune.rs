@@ -66,7 +66,7 @@ pub struct TuneArgs {
     #[arg(long, value_name = "CMD", conflicts_with_all = ["peer", "workload", "goal"])]
     pub command: Option<String>,
     /// Which number of your command counts: a regular expression with a group for it, as in
-    /// 'p99: ([0-9.]+)', or a path of fields and indices into JSON: .jobs[0].read.lat_ns.mean
+    /// 'p99: ([0-9.]+)', or a path of fields and indices into JSON: `.jobs[0].read.lat_ns.mean`
     #[arg(long, value_name = "REGEX|PATH", requires = "command")]
     pub metric: Option<Locator>,
     /// The number of your command is better when it is smaller, which is usual

@@ -9,7 +9,7 @@ mod cluster;
 
 use cluster::{Cluster, NODES};
 
-const CONFORMANCE: &str = "../provider/tests/programs/conformance.c";
+const CONFORMANCE: &str = "../mx/provider/tests/programs/conformance.c";
 const RING: &str = "tests/slurm/ring.c";
 /// Nodes of a busy machine may say nothing for long.
 const PATIENT_S: u32 = 300;

@@ -285,9 +285,9 @@ mod tests {
     #[test]
     fn what_is_confined_reads_and_writes_only_its_own() {
         let host = Host::create("confined", &[]).unwrap();
-        // The victim beside the test's program, and a program in a directory that is hidden.
+        // The victim where guests see it, and a program in a directory that is hidden.
         let own = format!("earmark-test-{}", std::process::id());
-        let victims = std::env::current_exe().unwrap().with_file_name(&own);
+        let victims = Path::new("/var/tmp").join(&own);
         let directory = std::env::temp_dir().join(&own);
         for directory in [&victims, &directory] {
             fs::create_dir(directory).unwrap();

@@ -22,9 +22,7 @@ pub fn meaning(driver: &str, settings: &Coalesce, name: Parameter, value: u32) -
         (AdaptiveRx, 0) => "the values stay as they are".into(),
         (AdaptiveRx, _) => "the driver changes the values by the traffic".into(),
         (CqeModeRx, 0) => "the time counts from the first packet".into(),
-        (CqeModeRx, _) => {
-            "the time starts anew with each packet: a steady stream may wait for long".into()
-        }
+        (CqeModeRx, _) => "each packet starts the time anew: a stream may wait for long".into(),
         _ => return None,
     })
 }

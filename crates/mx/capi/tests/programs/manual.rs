@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::{here, run};
 
 fn pages() -> Vec<PathBuf> {
-    let directory = here("../../man");
+    let directory = here("../../../man");
     let mut pages: Vec<_> =
         fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     pages.sort();

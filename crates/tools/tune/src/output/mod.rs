@@ -1,7 +1,7 @@
 //! Which number of a command's output counts.
 //!
 //! Programs print many numbers, and the last one is seldom what they measured. So one counts only
-//! if there is no doubt which: the user names it, the program's format is [known](known::KNOWN), or
+//! if there is no doubt which: the user names it, the program's format is known, or
 //! it is the only one that has a line to itself. Whatever names a number has to find exactly one.
 
 mod known;
