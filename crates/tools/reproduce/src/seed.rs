@@ -390,19 +390,6 @@ mod tests {
     }
 
     #[test]
-    fn a_card_of_intel_is_measured_after_its_first_requests() {
-        for seed in Seed::all().unwrap() {
-            for part in &seed.parts {
-                for (name, run) in part.runs.iter().filter(|(_, run)| run.nic.contains_key("nic")) {
-                    // One of them may take 220 ms.
-                    let warmup = run.options.get("warmup").and_then(Value::as_float);
-                    assert!(warmup >= Some(0.25), "{}/{}, run {name}", seed.name, part.name);
-                }
-            }
-        }
-    }
-
-    #[test]
     fn a_part_is_chosen_by_its_name_and_a_wrong_one_names_those_there_are() {
         let one = Seed::chosen(Some("openmx/table1")).unwrap();
         assert_eq!((one.len(), one[0].parts.len()), (1, 1));
