@@ -7,10 +7,10 @@
 //! ```
 //! use base::quantity::Unit;
 //!
-//! assert_eq!(Unit::Nanos.read_whole("20us", 0..=u64::MAX), Ok(20_000));
+//! assert_eq!(Unit::Nanos.read_whole("20us", 0..=u64::MAX), Ok(20_000_u64));
 //! let (numerator, denominator) = Unit::Micros.read("0.3ms").unwrap();
 //! assert_eq!(numerator, 300 * denominator);
-//! let error = Unit::Micros.read_whole("300ns", 0..=100).unwrap_err();
+//! let error = Unit::Micros.read_whole::<u32>("300ns", 0..=100).unwrap_err();
 //! assert_eq!(error.to_string(), "is not a whole number of microseconds");
 //! let error = Unit::Nanos.read("20kg").unwrap_err();
 //! assert_eq!(error.to_string(), "is not a time such as 20us or 1.5ms (alone: nanoseconds)");
@@ -34,7 +34,7 @@ pub enum Unit {
     PerSecond,
     /// Processor cores that are busy all the time.
     Cores,
-    /// Hundredths.
+    /// Percent: hundredths of a whole.
     Percent,
     /// Bytes.
     Bytes,
@@ -171,17 +171,22 @@ impl Unit {
         }
     }
 
-    /// A whole number in a range.
+    /// A whole number in a range, and in that of its type.
     ///
     /// # Errors
     /// If `text` is no number, of another dimension, no whole number of this unit, or not in the
     /// range.
-    pub fn read_whole(self, text: &str, range: RangeInclusive<u64>) -> Result<u64, QuantityError> {
+    pub fn read_whole<T: TryFrom<u64>>(
+        self,
+        text: &str,
+        range: RangeInclusive<u64>,
+    ) -> Result<T, QuantityError> {
         let (counted, one) = self.read(text)?;
         if counted % one != 0 {
             return Err(QuantityError::NotWhole(self));
         }
         let value = u64::try_from(counted / one).ok().filter(|value| range.contains(value));
+        let value = value.and_then(|value| T::try_from(value).ok());
         value.ok_or(QuantityError::OutOfRange(self, *range.start(), *range.end()))
     }
 
@@ -261,16 +266,17 @@ mod tests {
 
     #[test]
     fn whole_numbers_are_exact() {
-        assert_eq!(Unit::Micros.read_whole("0.075ms", 0..=100), Ok(75));
-        assert_eq!(Unit::Micros.read_whole("75000ns", 0..=100), Ok(75));
-        assert_eq!(Unit::Nanos.read_whole("0.3us", 0..=u64::MAX), Ok(300));
+        assert_eq!(Unit::Micros.read_whole("0.075ms", 0..=100), Ok(75_u32));
+        assert_eq!(Unit::Micros.read_whole("75000ns", 0..=100), Ok(75_u8));
+        assert_eq!(Unit::Nanos.read_whole("0.3us", 0..=u64::MAX), Ok(300_u64));
         let max = u64::MAX.to_string();
         assert_eq!(Unit::Count.read_whole(&max, 0..=u64::MAX), Ok(u64::MAX));
     }
 
     #[test]
     fn what_is_wrong_is_said() {
-        let refused = |unit: Unit, text| unit.read_whole(text, 1..=100).unwrap_err().to_string();
+        let refused =
+            |unit: Unit, text| unit.read_whole::<u64>(text, 1..=100).unwrap_err().to_string();
         for (unit, text, words) in [
             (Unit::Micros, "0.0755ms", "is not a whole number of microseconds"),
             (Unit::Count, "1.5", "is not a whole number"),

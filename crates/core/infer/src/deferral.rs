@@ -49,11 +49,11 @@ pub(crate) fn fit(
         return None;
     }
     let fit = |starter: &&Starter| residual(starter, usecs, count).abs() < NEAR * usecs;
-    // Those of whom a throttle says something else, and those whom no poll keeps waiting.
+    // Starters for which a throttle predicts another wait, and those that no poll holds.
     let waits_later = |starter: &&Starter| {
         let poll = poll(starter, usecs).filter(|poll| (2.0..=count as f64).contains(poll));
         let due = |poll: f64| starter.last + poll * usecs;
-        // Whoever came just behind a release is no starter, and may have begun a throttle's gap.
+        // One that came just behind a release is no starter, and may have begun a throttle's gap.
         starter.idle > usecs && poll.is_some_and(|poll| due(poll) - starter.arrived > NEAR * usecs)
     };
     let comes_after = |starter: &&Starter| starter.arrived - starter.last > usecs * count as f64;

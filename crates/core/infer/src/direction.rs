@@ -151,7 +151,7 @@ pub(crate) struct Judged {
     pub(crate) frames: Option<u32>,
     /// Of quiet, where a train lasted so long, in microseconds.
     pub(crate) bound: Option<f64>,
-    /// Of deferral.
+    /// How many polls a deferral makes after the last packets.
     pub(crate) polls: Option<u32>,
     pub(crate) waking: Option<Waking>,
     /// How sure the family is, 0 to 1.

@@ -1,10 +1,10 @@
 //! A delay that begins anew with each packet: it ends when none has come for a while, or at a bound
 //! after the first.
 //!
-//! A lone packet waits as under a delay, so what tells is who is released together: whoever comes
-//! sooner after the packet before than the quiet time, however long ago the first one came. That
-//! needs no floor. Where no train lasts until the bound, no packet shows what the path costs alone,
-//! and the floor has all of the quiet time in it.
+//! A lone packet waits as under a delay, so what tells is which packets are released together:
+//! those that come sooner after the packet before than the quiet time, however long ago the first
+//! one came. That needs no floor. Where no train lasts until the bound, no packet shows what the
+//! path costs alone, and the floor has all of the quiet time in it.
 
 use crate::edge::{INTERRUPT, between};
 use crate::explanation::{Fit, MAX_HOLD, Shape};
@@ -20,8 +20,8 @@ const TELLING: usize = 20;
 /// Fewer waits have no mode worth the name.
 const FEW: usize = 5;
 
-/// Whoever waits for less than this share of what silence takes was released by the bound, which
-/// has to be as much longer than the quiet time: else this is a delay.
+/// A packet that waits for less than this share of what silence takes was released by the bound,
+/// which has to be as much longer than the quiet time: else this is a delay.
 const CUT: f64 = 0.9;
 
 /// Fewer starters that packets behind them kept waiting are no evidence that these do.

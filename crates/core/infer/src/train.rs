@@ -61,7 +61,7 @@ pub enum Length {
 }
 
 impl Length {
-    /// Both.
+    /// Both lengths, the short one first.
     pub const ALL: [Self; 2] = [Self::Short, Self::Full];
 }
 

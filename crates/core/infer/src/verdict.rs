@@ -74,7 +74,7 @@ pub enum Lengths {
     Short,
     /// Full segments alone.
     Full,
-    /// Both.
+    /// Packets of both lengths.
     Both,
 }
 

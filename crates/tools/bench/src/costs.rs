@@ -34,8 +34,7 @@ impl FromStr for EachHost {
             )
         };
         let each = text.split(',').map(|number| {
-            let nanos = Unit::Nanos.read_whole(number, 0..=LONGEST_NS.into());
-            nanos.ok().and_then(|nanos| u32::try_from(nanos).ok()).ok_or_else(wrong)
+            Unit::Nanos.read_whole(number, 0..=LONGEST_NS.into()).map_err(|_| wrong())
         });
         each.collect::<Result<_, _>>().map(Self)
     }

@@ -139,10 +139,9 @@ impl FromStr for Polling {
                 return Err(format!("`{text}`: {name} has no time of its own"));
             }
             Some(usecs) => {
-                let usecs = Unit::Micros.read_whole(usecs, 1..=MAX_USECS.into()).ok();
-                usecs.and_then(|usecs| u32::try_from(usecs).ok()).ok_or_else(|| {
-                    format!("`{text}`: {name} takes 1 to {MAX_USECS} microseconds")
-                })?
+                let usecs = Unit::Micros.read_whole(usecs, 1..=MAX_USECS.into());
+                usecs
+                    .map_err(|_| format!("`{text}`: {name} takes 1 to {MAX_USECS} microseconds"))?
             }
         };
         Ok(Self { mode, usecs })

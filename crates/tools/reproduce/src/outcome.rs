@@ -79,7 +79,7 @@ pub struct SeedOutcome {
 pub struct ConstantOutcome {
     /// The part; all of them if there is none.
     pub part: Option<String>,
-    /// The constant.
+    /// The constant, as the seed has it.
     #[serde(flatten)]
     pub constant: Constant,
 }

@@ -67,7 +67,7 @@ pub struct PartConstant {
     /// The runs; all of the part if there are none.
     #[serde(default)]
     pub runs: Vec<String>,
-    /// The constant.
+    /// The constant itself, as whole seeds have them.
     #[serde(flatten)]
     pub constant: Constant,
 }

@@ -8,7 +8,7 @@ use super::delay::Delay;
 /// A port of the NIC of a lab.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LabPort {
-    /// The lab.
+    /// The name of the lab, as `earmark nic labs` lists it.
     pub lab: String,
     /// The settings of its queues, such as `delay:75`.
     pub settings: Vec<String>,

@@ -304,7 +304,7 @@ impl FromStr for Moderation {
         let number_of = |name: &str, text: &str| {
             let unit = if matches!(name, "frames" | "itr") { Unit::Count } else { Unit::Micros };
             match unit.read_whole(text, 0..=u32::MAX.into()) {
-                Ok(number) => Ok(u32::try_from(number).unwrap_or(u32::MAX)),
+                Ok(number) => Ok(number),
                 Err(QuantityError::OutOfRange(..)) => Ok(u32::MAX),
                 Err(_) => Err(SettingError::NotANumber),
             }

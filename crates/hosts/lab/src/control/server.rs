@@ -251,7 +251,7 @@ pub fn set(
 fn read_parameter(change: &mut Coalesce, name: &str, value: &str) -> Result<()> {
     let number = |unit: Unit, max: u32| -> Result<Option<u32>> {
         let number = unit.read_whole(value, 0..=max.into());
-        Ok(number.map_err(|why| anyhow!("{name}: {value} {why}"))?.try_into().ok())
+        number.map(Some).map_err(|why| anyhow!("{name}: {value} {why}"))
     };
     match (name, value) {
         ("rx-usecs", _) => change.rx_usecs = number(Unit::Micros, MAX_RX_USECS)?,

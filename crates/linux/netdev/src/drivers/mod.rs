@@ -22,7 +22,7 @@ use crate::ethtool::Parameter;
 
 const TEXT: &str = include_str!("table.toml");
 
-/// The table.
+/// The whole of `table.toml`.
 #[derive(Debug, Deserialize)]
 struct Table {
     software: Vec<String>,

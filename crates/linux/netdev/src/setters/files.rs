@@ -14,9 +14,9 @@ const LARGEST: u64 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("read {}; move it away: {why}", .path.display())]
 pub struct Unread {
-    /// Its path.
+    /// Where it is, below the root of the tree.
     pub path: PathBuf,
-    /// Why.
+    /// The error of the read, in words.
     pub why: String,
     /// Whether more rights would help.
     pub is_denied: bool,

@@ -29,11 +29,11 @@ const DIRECTORIES: [&str; 4] = [
 pub struct LinkFile {
     /// Its path below the root, beginning with a slash.
     pub path: String,
-    /// Its name.
+    /// The name of the file.
     pub name: String,
     /// Whether it matches the device.
     pub matches: Matches,
-    /// Its text.
+    /// The whole text of the file.
     pub text: String,
     /// The lines of its `[Link]` section, and of those that are dropped in.
     pub lines: Vec<String>,

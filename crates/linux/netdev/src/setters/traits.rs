@@ -14,7 +14,7 @@ pub struct Traits {
     pub name: String,
     /// Its Ethernet address that no program has changed.
     pub address: Option<String>,
-    /// Its driver.
+    /// The driver, as `ethtool -i` names it.
     pub driver: Option<String>,
     /// Its number, if the tree is that of the machine that it is in.
     pub number: Option<u64>,
@@ -54,7 +54,7 @@ pub enum Matches {
     No,
     /// It has conditions that cannot be told from here.
     Perhaps,
-    /// It is.
+    /// It is for this device.
     Yes,
 }
 

@@ -42,11 +42,7 @@ pub fn whole<T: TryFrom<u64>>(
     unit: Unit,
     range: RangeInclusive<u64>,
 ) -> impl Fn(&str) -> Result<T, QuantityError> + Clone {
-    move |text| {
-        let value = unit.read_whole(text, range.clone())?;
-        let wrong = |_| QuantityError::OutOfRange(unit, *range.start(), *range.end());
-        T::try_from(value).map_err(wrong)
-    }
+    move |text| unit.read_whole(text, range.clone())
 }
 
 /// Reads numbers of a unit, in a range.

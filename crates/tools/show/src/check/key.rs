@@ -10,7 +10,7 @@ use report::names::did_you_mean;
 /// What a rule allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueKind {
-    /// Numbers.
+    /// Numbers of this unit.
     Number(Unit),
     /// `on` or `off`; 1 or 0.
     Switch,

@@ -230,7 +230,7 @@ impl Measurand {
         self.locator.find(output).map(|(value, _)| value)
     }
 
-    /// In words.
+    /// How the number is found, in words for people.
     #[must_use]
     pub fn in_words(&self) -> String {
         let Self { what, better, line, value, .. } = self;

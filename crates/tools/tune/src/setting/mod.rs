@@ -68,7 +68,7 @@ impl Mechanism {
 /// What values of a setting are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
-    /// Whole numbers.
+    /// Whole numbers of this unit.
     Number(Unit),
     /// `on` or `off`.
     Switch,
