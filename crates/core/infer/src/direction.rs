@@ -151,6 +151,8 @@ pub(crate) struct Judged {
     pub(crate) frames: Option<u32>,
     /// Of quiet, where a train lasted so long, in microseconds.
     pub(crate) bound: Option<f64>,
+    /// That a quiet hold begins anew with each packet was seen in bursts alone.
+    pub(crate) in_bursts: bool,
     /// How many polls a deferral makes after the last packets.
     pub(crate) polls: Option<u32>,
     pub(crate) waking: Option<Waking>,
@@ -196,9 +198,10 @@ impl Judged {
         if self.family == Family::Adaptive && is_lateness {
             return false;
         }
-        // A poll that is late goes on while packets come, which looks alike.
+        // A poll that is late goes on while packets come, which looks alike, and so does a machine
+        // that two hosts share, as long as one of them sends.
         let is_late_poll = self.stray > LATE_POLLS || value < CLEARLY * self.noise;
-        if self.family == Family::Quiet && is_late_poll {
+        if self.family == Family::Quiet && (is_late_poll || self.in_bursts) {
             return false;
         }
         let is_clear = self.stray < MIN_EXPLAINED && value > CLEARLY * self.noise;
@@ -405,11 +408,12 @@ impl Look {
             usecs: Interval::around(usecs, if family == Family::None { 0.0 } else { half }),
             frames: best.frames.filter(|_| family != Family::None),
             bound: match best.shape {
-                Shape::Quiet { bound } if family != Family::None => {
+                Shape::Quiet { bound, .. } if family != Family::None => {
                     Some(bound).filter(|it| it.is_finite())
                 }
                 _ => None,
             },
+            in_bursts: matches!(best.shape, Shape::Quiet { by_few: false, .. }),
             polls: match best.shape {
                 Shape::Deferral { polls } if family != Family::None => Some(polls),
                 _ => None,
@@ -438,6 +442,7 @@ mod tests {
             usecs: Interval::around(608.4, 7.8),
             frames: None,
             bound: None,
+            in_bursts: false,
             polls: None,
             waking: None,
             confidence: 0.99,

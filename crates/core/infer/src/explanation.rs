@@ -34,6 +34,8 @@ pub(crate) enum Shape {
     /// Until silence, or a bound.
     Quiet {
         bound: f64,
+        /// Seen where one to three packets kept another waiting, not in bursts alone.
+        by_few: bool,
     },
     /// Polls after the last packets.
     Deferral {

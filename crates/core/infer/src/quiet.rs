@@ -27,6 +27,12 @@ const CUT: f64 = 0.9;
 /// Fewer starters that packets behind them kept waiting are no evidence that these do.
 const EXTENDED: usize = 12;
 
+/// A burst keeps a machine busy that both hosts share, and is reported at its end, too. So many
+/// packets behind a starter do not, and they keep it waiting as long as the explanation says, but
+/// for this share.
+const FEW_BEHIND: usize = 3;
+const AS_LONG: f64 = 0.25;
+
 /// The best explanation of starters by silence, if packets behind them keep any waiting.
 pub(crate) fn fit(series: &Series, starters: &[Starter]) -> Option<Fit> {
     let points = series.points.as_slice();
@@ -41,7 +47,7 @@ pub(crate) fn fit(series: &Series, starters: &[Starter]) -> Option<Fit> {
     if quiet <= 0.0 {
         return None;
     }
-    let silent = |starter: &Starter| silence(points, starter, apart) + quiet;
+    let silent = |starter: &Starter| silence(points, starter, apart).0 + quiet;
     let alone = |starter: &&Starter| silent(starter) <= quiet;
     let lone: Vec<f64> = starters.iter().filter(alone).map(Starter::wait).collect();
     // What the floor has of it.
@@ -55,14 +61,22 @@ pub(crate) fn fit(series: &Series, starters: &[Starter]) -> Option<Fit> {
     if starters.iter().filter(is_extended).count() < EXTENDED {
         return None;
     }
+    let is_as_long = |starter: &&Starter| {
+        let (_, behind) = silence(points, starter, apart);
+        let residual = starter.wait() - offset - expected(starter);
+        behind <= FEW_BEHIND && residual.abs() < AS_LONG * expected(starter)
+    };
+    let extended = starters.iter().filter(is_extended).filter(is_as_long).count();
+    let by_few = extended >= EXTENDED;
     let residuals = starters.iter().map(|it| it.wait() - offset - expected(it)).collect();
     let doubt = (span.edge - span.lowest).max(span.highest - span.edge) + INTERRUPT;
-    Some(Fit { doubt, ..Fit::new(Shape::Quiet { bound }, quiet, residuals, 3.0) })
+    Some(Fit { doubt, ..Fit::new(Shape::Quiet { bound, by_few }, quiet, residuals, 3.0) })
 }
 
-/// How long after a starter the last packet came before the first gap as long as `apart`.
-fn silence(points: &[Point], starter: &Starter, apart: f64) -> f64 {
-    let behind = points[starter.at..].windows(2);
-    let last = behind.take_while(|pair| pair[1].arrived - pair[0].arrived < apart).last();
-    last.map_or(0.0, |pair| pair[1].arrived - starter.arrived)
+/// How long after a starter the last packet came before the first gap as long as `apart`, and how
+/// many came until then.
+fn silence(points: &[Point], starter: &Starter, apart: f64) -> (f64, usize) {
+    let pairs = points[starter.at..].windows(2);
+    let behind = pairs.take_while(|pair| pair[1].arrived - pair[0].arrived < apart).count();
+    (points[starter.at + behind].arrived - starter.arrived, behind)
 }

@@ -137,6 +137,7 @@ mod tests {
             usecs: Interval::around(HOLD, 9.0),
             frames: None,
             bound: None,
+            in_bursts: false,
             polls: None,
             waking: Some(Waking { after: 360.0, takes: 296.0 }),
             confidence: 0.7,
