@@ -229,7 +229,6 @@ impl Marks {
         Self(self.0 | those.0)
     }
 
-    /// Whether frames half way are marked.
     pub(crate) const fn marks_half_way(self) -> bool {
         self.0 & Self::HALFWAY.0 != 0
     }
@@ -267,13 +266,11 @@ impl ContextBits {
         self.bits as u64 + self.shift as u64
     }
 
-    /// These bits as a mask.
     pub(crate) const fn mask(self) -> u64 {
         // At most 16 bits that end below 64: checked when the endpoint was opened.
         ((1 << self.bits) - 1) << self.shift
     }
 
-    /// The context that the match information names.
     pub(crate) const fn of(self, match_info: u64) -> u16 {
         ((match_info & self.mask()) >> self.shift) as u16
     }

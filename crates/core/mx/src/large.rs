@@ -57,12 +57,10 @@ impl Regions {
         insert_named(&mut self.announced, &mut self.next, region)
     }
 
-    /// The message with this name, if it is for this peer.
     pub(crate) fn get(&self, name: u32, peer: PeerId) -> Option<Region> {
         self.announced.get(&name).filter(|region| region.peer == peer).copied()
     }
 
-    /// Nothing is sent to this peer any more.
     pub(crate) fn forget(&mut self, peer: PeerId) {
         self.announced.retain(|_, region| region.peer != peer);
     }
@@ -161,12 +159,10 @@ pub(crate) struct Job {
     pub(crate) payload: u16,
     /// Its receiver waits for the last of them.
     pub(crate) prompt: bool,
-    /// How many have been sent.
     pub(crate) sent: u32,
 }
 
 impl Job {
-    /// Whether its frames need a bulk path.
     pub(crate) const fn is_bulk(&self) -> bool {
         self.payload as usize == BULK_PAYLOAD
     }
@@ -176,7 +172,6 @@ impl Job {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pull {
     pub(crate) peer: PeerId,
-    /// The sender's name for it.
     pub(crate) region: u32,
     pub(crate) receive: ReceiveId,
     /// Bytes of the message, and how many of them are wanted.
@@ -189,7 +184,6 @@ pub(crate) struct Pull {
     pub(crate) index: u32,
     /// Blocks that are not complete.
     pub(crate) open: u8,
-    /// Bytes that have come.
     pub(crate) received: u64,
     /// It stands in the queue of those that may ask for more.
     pub(crate) is_queued: bool,
@@ -201,7 +195,6 @@ impl Pull {
         self.payload as usize == BULK_PAYLOAD
     }
 
-    /// The next block, if there is one.
     pub(crate) fn next_block(&mut self, name: u32, now: Instant) -> Option<Block> {
         let left = self.wanted - self.offset;
         if left == 0 {
@@ -245,7 +238,6 @@ impl Pull {
     }
 }
 
-/// A block, and which of its frames are missing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block {
     /// Our name for the transfer.
@@ -285,7 +277,6 @@ impl Block {
     }
 }
 
-/// The `count` least significant bits.
 pub(crate) const fn first_bits(count: u32) -> u32 {
     if count >= 32 { u32::MAX } else { (1 << count) - 1 }
 }

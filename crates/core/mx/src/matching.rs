@@ -19,7 +19,6 @@ use crate::waiting::{Waiting, WaitingMessages};
 #[derive(Debug)]
 pub(crate) struct Matching {
     bits: ContextBits,
-    /// The receives of each context.
     posted: BTreeMap<u16, VecDeque<(ReceiveId, Pattern)>>,
     /// The messages of all contexts. A mask covers the context, so those of others never fit.
     waiting: WaitingMessages,
@@ -31,17 +30,14 @@ impl Matching {
         Self { bits, posted, waiting }
     }
 
-    /// Messages that wait.
     pub(crate) fn waiting(&self) -> u32 {
         self.waiting.len() as u32
     }
 
-    /// Receives that wait.
     pub(crate) fn posted(&self) -> usize {
         self.posted.values().map(VecDeque::len).sum()
     }
 
-    /// A receive waits from now on.
     pub(crate) fn post(&mut self, receive: ReceiveId, pattern: Pattern) {
         let context = self.bits.of(pattern.wanted.info);
         self.posted.entry(context).or_default().push_back((receive, pattern));
@@ -61,7 +57,6 @@ impl Matching {
         posted.remove(place?).map(|(receive, _)| receive)
     }
 
-    /// A message waits from now on.
     pub(crate) fn keep(&mut self, message: MessageId, match_info: u64, source: PeerId) {
         self.waiting.push(Waiting { message, match_info, source });
     }
@@ -93,7 +88,6 @@ impl Matching {
         self.waiting.remove_from(source, compared, gone);
     }
 
-    /// No message waits any longer.
     pub(crate) fn drop_all_messages(&mut self) {
         self.waiting = WaitingMessages::default();
     }

@@ -63,13 +63,11 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// The bytes from `offset` on, `length` of them.
     pub(crate) const fn part(self, offset: u64, length: u64) -> Self {
         Self { at: self.at + offset, length, ..self }
     }
 }
 
-/// Bytes of a message that follow those which were written of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Data {
     pub(crate) send: SendId,

@@ -29,7 +29,6 @@ impl Match {
     }
 }
 
-/// What a receive asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pattern {
     pub(crate) source: Option<PeerId>,

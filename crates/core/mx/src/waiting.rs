@@ -14,7 +14,6 @@ use crate::pattern::Pattern;
 
 /// So many of the oldest messages have no index: it costs as much as a look at some hundred.
 const NEAR: usize = 256;
-/// For so many patterns with a mask a place is remembered.
 const PLACES: usize = 16;
 
 /// A message that no receive has taken.
@@ -31,7 +30,6 @@ impl Waiting {
     }
 }
 
-/// The messages that wait.
 #[derive(Debug, Default)]
 pub(crate) struct WaitingMessages {
     /// The oldest ones. There are later ones only once these are as many as may be.
@@ -39,7 +37,6 @@ pub(crate) struct WaitingMessages {
     far: Indexed,
 }
 
-/// Where a message is.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Near(usize),
@@ -47,12 +44,10 @@ enum Place {
 }
 
 impl WaitingMessages {
-    /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.near.len() + self.far.messages.len()
     }
 
-    /// A message has arrived.
     pub(crate) fn push(&mut self, waiting: Waiting) {
         if self.far.messages.is_empty() && self.near.len() < NEAR {
             self.near.push_back(waiting);
@@ -136,7 +131,6 @@ impl Indexed {
         Some(waiting)
     }
 
-    /// What has come from this peer since that arrival.
     fn from(&self, source: PeerId, since: u64) -> impl Iterator<Item = u64> + '_ {
         let range = (source, since)..=(source, u64::MAX);
         self.by_source.range(range).map(|(_, arrival)| *arrival)

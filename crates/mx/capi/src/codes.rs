@@ -99,7 +99,6 @@ pub enum earmark_mx_status_code_t {
 pub(crate) use earmark_mx_return_t as Return;
 use earmark_mx_status_code_t as Status;
 
-/// How a request ended, for C.
 pub(crate) const fn of(code: Code) -> Status {
     match code {
         Code::Success => Status::EARMARK_MX_STATUS_SUCCESS,

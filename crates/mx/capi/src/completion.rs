@@ -239,7 +239,6 @@ impl<'a> Answer<'a> {
         Ok(Self { status, result: place(result, "result")? })
     }
 
-    /// Writes an end, or that there is none; whether there is one.
     pub(crate) fn write(self, ended: Option<earmark_mx_status_t>) -> bool {
         self.result.write(ended.is_some().into());
         ended.map(|ended| give(self.status, ended)).is_some()

@@ -78,7 +78,6 @@ const fn of_code(code: Code) -> Return {
     }
 }
 
-/// Runs a call, and keeps panics in.
 pub(crate) fn guard(call: impl FnOnce() -> Result<(), Failure>) -> Return {
     // What a panic leaves behind is locks, which are taken all the same: see `handles.rs`.
     let failure = match catch_unwind(AssertUnwindSafe(call)) {
@@ -102,7 +101,6 @@ pub(crate) fn last() -> *const c_char {
     LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }
 
-/// The place for an answer, which has to be there.
 pub(crate) fn place<'a, T>(
     out: Option<&'a mut MaybeUninit<T>>,
     name: &str,

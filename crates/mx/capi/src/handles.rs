@@ -29,20 +29,16 @@ use crate::state;
 slotmap::new_key_type! {
     struct EndpointKey;
 
-    /// A request of an endpoint.
     pub(crate) struct RequestKey;
 }
 
-/// Endpoints that are open.
 type Endpoints = SlotMap<EndpointKey, Arc<Open>>;
 static ENDPOINTS: LazyLock<RwLock<Endpoints>> = LazyLock::new(RwLock::default);
 
-/// What a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Send,
     Receive,
-    /// It connects to this address.
     Connect(Address),
 }
 
@@ -50,13 +46,10 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pending {
     pub(crate) kind: Kind,
-    /// The pointer that the program gave, as a number.
     pub(crate) context: usize,
-    /// Absent for the moment in which it is being made.
     pub(crate) request: Option<Request>,
 }
 
-/// An endpoint that is open.
 pub(crate) struct Open {
     pub(crate) mx: Endpoint<Outgoing, Place>,
     pub(crate) mtu: u16,
@@ -69,7 +62,6 @@ pub(crate) struct Open {
     salt: u64,
     /// Peers whose address the program has, also when they are lost.
     addresses: RwLock<HashMap<PeerId, Address>>,
-    /// One thread connects at a time.
     pub(crate) connecting: Mutex<()>,
     /// How an attempt of such a thread ended, if another one came across it.
     pub(crate) connected: Mutex<Option<(PeerId, Code)>>,
@@ -129,7 +121,6 @@ impl Open {
         }
     }
 
-    /// The request of a handle.
     pub(crate) fn pending(
         &self,
         handle: earmark_mx_request_t,
@@ -144,7 +135,6 @@ impl Open {
         })
     }
 
-    /// The handle of a context, if its request is still there.
     pub(crate) fn handle_of(&self, context: u64) -> Option<earmark_mx_request_t> {
         let key = RequestKey::from(KeyData::from_ffi(context));
         self.requests().contains_key(key).then(|| self.handle(key))
@@ -154,12 +144,10 @@ impl Open {
         without_provenance_mut((key.data().as_ffi() ^ self.salt) as usize)
     }
 
-    /// This request is none any more.
     pub(crate) fn remove(&self, key: RequestKey) {
         self.requests().remove(key);
     }
 
-    /// Whether a request connects to this address.
     pub(crate) fn connects_to(&self, address: Address) -> bool {
         self.requests().values().any(|pending| pending.kind == Kind::Connect(address))
     }
@@ -188,7 +176,6 @@ impl Open {
         })
     }
 
-    /// A peer's address, as C knows it.
     pub(crate) fn address(&self, peer: PeerId) -> earmark_mx_endpoint_addr_t {
         let known = |at: &RwLock<HashMap<PeerId, Address>>| {
             at.read().unwrap_or_else(PoisonError::into_inner).get(&peer).copied()
@@ -210,7 +197,6 @@ impl Open {
         addr(peer.data().as_ffi() ^ self.salt, address)
     }
 
-    /// The peer of an address that this endpoint has given.
     pub(crate) fn peer(&self, addr: earmark_mx_endpoint_addr_t) -> Result<PeerId, Failure> {
         let peer = PeerId::from(KeyData::from_ffi(addr.stuff[0] ^ self.salt));
         let given = self.addresses.read().unwrap_or_else(PoisonError::into_inner);
@@ -262,7 +248,6 @@ pub(crate) const fn nic_of(number: u64) -> NicId {
     NicId([a, b, c, d, e, f])
 }
 
-/// The endpoint of a handle.
 pub(crate) fn endpoint(handle: earmark_mx_endpoint_t) -> Result<Arc<Open>, Failure> {
     let endpoints = ENDPOINTS.read().unwrap_or_else(PoisonError::into_inner);
     let open = endpoints.get(key_of(handle)).map(Arc::clone);
@@ -277,19 +262,16 @@ pub(crate) fn on(
     guard(|| call(&*endpoint(handle)?))
 }
 
-/// Gives an endpoint a handle.
 pub(crate) fn add(open: Open) -> earmark_mx_endpoint_t {
     let mut endpoints = ENDPOINTS.write().unwrap_or_else(PoisonError::into_inner);
     without_provenance_mut(endpoints.insert(Arc::new(open)).data().as_ffi() as usize)
 }
 
-/// Takes an endpoint away from its handle.
 pub(crate) fn take(handle: earmark_mx_endpoint_t) -> Result<Arc<Open>, Failure> {
     let mut endpoints = ENDPOINTS.write().unwrap_or_else(PoisonError::into_inner);
     endpoints.remove(key_of(handle)).ok_or_else(|| no_endpoint(handle))
 }
 
-/// How many endpoints are open.
 pub(crate) fn count() -> usize {
     ENDPOINTS.read().unwrap_or_else(PoisonError::into_inner).len()
 }

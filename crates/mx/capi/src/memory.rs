@@ -24,7 +24,6 @@ use crate::abi::{EARMARK_MX_MAX_SEGMENTS, earmark_mx_segment_t};
 use crate::codes::earmark_mx_return_t as Return;
 use crate::guard::Failure;
 
-/// The parts of one message. Most messages have one.
 #[derive(Debug)]
 pub(crate) enum Parts {
     One(Segment),
@@ -40,7 +39,6 @@ impl AsRef<[Segment]> for Parts {
     }
 }
 
-/// The memory of one message, in one or several parts.
 pub(crate) type CallerSegments = mx_io::memory::Segments<Parts>;
 
 /// The memory that a list describes.
@@ -89,7 +87,6 @@ pub(crate) unsafe fn of(
     Ok(CallerSegments::new(parts))
 }
 
-/// The user's memory of one message, from the arguments of a call.
 macro_rules! lent {
     ($list:expr, $count:expr) => {{
         let (list, count) = ($list, $count);

@@ -10,12 +10,10 @@ use crate::memory::{CallerSegments, Parts};
 /// Messages up to here are kept within their request.
 const SHORT: usize = 128;
 
-/// A message to send.
 #[derive(Debug)]
 pub(crate) struct Outgoing(Payload<Parts, SHORT>);
 
 impl Outgoing {
-    /// A message that is read now.
     pub(crate) fn copied(from: &CallerSegments, copies: &Arc<Copies>) -> Self {
         Self(Payload::copied(from, copies))
     }
@@ -40,7 +38,6 @@ impl Source for Outgoing {
     }
 }
 
-/// The place for a message.
 #[derive(Debug)]
 pub(crate) struct Place(pub(crate) CallerSegments);
 

@@ -103,7 +103,6 @@ fn probe(
     }
 }
 
-/// The status that says what was found.
 fn status_of(open: &Open, found: Found) -> earmark_mx_status_t {
     let Found { peer, match_info, length, .. } = found;
     earmark_mx_status_t {

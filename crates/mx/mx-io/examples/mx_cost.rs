@@ -45,7 +45,6 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// Round trips of a measurement, and how many before it are not counted.
 const ROUNDS: usize = 20_000;
 const WARMUP: usize = 2_000;
-/// Bytes of a small message, and of one of the stream.
 const SMALL: usize = 8;
 const LARGE: usize = 64 << 10;
 /// Messages of a stream, and how many are under way.
@@ -173,7 +172,6 @@ fn tcp_latency(veth: &Veth, spins: bool) -> Result<Value, Failure> {
     })
 }
 
-/// A connection between the hosts.
 fn tcp(veth: &Veth, spins: bool) -> Result<(TcpStream, TcpStream), Failure> {
     let listener = veth.enter(1, || TcpListener::bind("10.87.0.2:7000"))?;
     let a = veth.enter(0, || TcpStream::connect("10.87.0.2:7000"))?;

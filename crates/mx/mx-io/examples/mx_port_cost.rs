@@ -31,11 +31,8 @@ mod traffic;
 
 use kinds::{KINDS, Pair};
 
-/// Round trips of a measurement.
 const ROUNDS: usize = 20_000;
-/// How long a stream lasts.
 const STREAM: Duration = Duration::from_millis(500);
-/// Frames that are offered at once.
 const BURST: usize = 256;
 /// Bytes of a header and eight of a message.
 const SMALL: usize = 24 + 8 + 8;
@@ -133,7 +130,6 @@ fn wait(port: &mut dyn Port, spin: bool) -> Result<bool, PortError> {
     }
 }
 
-/// Frames as fast as they go, to one who spins.
 fn stream(pair: &mut Pair, length: usize) -> Result<serde_json::Value, PortError> {
     let (a, b) = (&mut *pair.a, &mut *pair.b);
     let to = target(b);

@@ -193,7 +193,6 @@ impl<P: AsRef<[Segment]>, const SHORT: usize> Payload<P, SHORT> {
     }
 }
 
-/// Fills `into` with what lies at `offset` of a message in these parts.
 fn read(parts: &[Segment], offset: usize, into: &mut [u8]) {
     each(parts, offset, into.len(), |at, place, length| {
         let place = into[place..place + length].as_mut_ptr();
@@ -204,7 +203,6 @@ fn read(parts: &[Segment], offset: usize, into: &mut [u8]) {
     });
 }
 
-/// What lies at `offset` of a message in these parts, `most` bytes at most and in one part.
 fn piece(parts: &[Segment], offset: usize, most: usize) -> &[u8] {
     let (at, length) = in_one_part(parts, offset, most);
     // SAFETY: the bytes are lent, and nobody changes them as long as they are; they are used for no
@@ -224,7 +222,6 @@ fn in_one_part(parts: &[Segment], mut offset: usize, most: usize) -> (*mut u8, u
     (std::ptr::NonNull::dangling().as_ptr(), 0)
 }
 
-/// Writes `from` to what lies at `offset` of a message in these parts.
 fn write(parts: &[Segment], offset: usize, from: &[u8]) {
     each(parts, offset, from.len(), |at, place, length| {
         let place = from[place..place + length].as_ptr();

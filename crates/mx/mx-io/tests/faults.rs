@@ -64,7 +64,6 @@ fn echo(faults: &str, fault: Fault) -> u64 {
     at_a.of(fault) + at_b.of(fault)
 }
 
-/// Types that every such exchange has.
 const USUAL: [FrameType; 6] = [
     FrameType::Small,
     FrameType::Medium,

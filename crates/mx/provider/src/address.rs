@@ -16,13 +16,11 @@ pub(crate) fn encode(address: Address) -> [u8; LENGTH] {
     [a, b, c, d, e, f, address.endpoint, KIND]
 }
 
-/// The address that these bytes are, if they are one of ours.
 pub(crate) fn decode(bytes: [u8; LENGTH]) -> Option<Address> {
     let [a, b, c, d, e, f, endpoint, kind] = bytes;
     (kind == KIND).then_some(Address { nic: NicId([a, b, c, d, e, f]), endpoint })
 }
 
-/// An address in text, `02:00:00:00:00:01/3`.
 pub(crate) fn parse(text: &str) -> Option<Address> {
     let (nic, endpoint) = text.split_once('/')?;
     let mut bytes = [0; 6];

@@ -17,27 +17,23 @@ use crate::abi::{arg_ref, fid_ref, fid_take, out};
 use crate::address::{self, LENGTH};
 use crate::refuse;
 
-/// Addresses by number.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
     list: RwLock<Vec<Option<Address>>>,
 }
 
 impl Addresses {
-    /// The address of this number.
     pub(crate) fn get(&self, number: u64) -> Option<Address> {
         let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
         *list.get(usize::try_from(number).ok()?)?
     }
 
-    /// A number that this address has.
     pub(crate) fn number_of(&self, address: Address) -> Option<u64> {
         let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
         let index = list.iter().position(|known| *known == Some(address))?;
         Some(index as u64)
     }
 
-    /// A number for this address.
     pub(crate) fn insert(&self, address: Address) -> u64 {
         let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
         list.push(Some(address));
@@ -194,7 +190,6 @@ pub(crate) fn give_address(address: Address, place: *mut c_void, length: *mut us
     room >= bytes.len()
 }
 
-/// Writes as much of a text as there is room for, and a zero.
 pub(crate) fn give_text(text: &str, place: *mut c_char, room: usize) {
     let Some(most) = room.checked_sub(1).filter(|_| !place.is_null()) else { return };
     let bytes = text.bytes().take(most).chain([0]);

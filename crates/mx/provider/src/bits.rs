@@ -13,7 +13,6 @@ const UNTAGGED: u64 = 1 << 63;
 /// The bit that untagged messages have which are about remote memory.
 const REMOTE: u64 = 1 << 62;
 
-/// Requests of remote memory.
 pub(crate) const OF_REQUEST: u64 = UNTAGGED | REMOTE;
 
 /// The bits that a tag may have.
@@ -22,7 +21,6 @@ pub(crate) const TAG: u64 = !UNTAGGED;
 /// Bytes before the message.
 pub(crate) const HEADER: usize = 9;
 
-/// Whether a message has a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `fi_tsend` and its relatives.
@@ -32,13 +30,11 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The kind of a message with this match information.
     pub(crate) const fn of(match_info: u64) -> Self {
         if match_info & UNTAGGED == 0 { Self::Tagged } else { Self::Untagged }
     }
 }
 
-/// The match information of a message.
 pub(crate) const fn of_message(kind: Kind, tag: u64) -> u64 {
     match kind {
         Kind::Tagged => tag & TAG,
@@ -51,17 +47,14 @@ pub(crate) const fn of_bytes(id: u32) -> u64 {
     OF_REQUEST | 1 << 61 | id as u64
 }
 
-/// What is answered to a request.
 pub(crate) const fn of_answer(id: u32) -> u64 {
     OF_REQUEST | 1 << 60 | id as u64
 }
 
-/// Whether a message is about remote memory.
 pub(crate) const fn is_remote(match_info: u64) -> bool {
     match_info & OF_REQUEST == OF_REQUEST
 }
 
-/// The messages that a receive takes.
 pub(crate) const fn of_receive(kind: Kind, tag: u64, ignore: u64) -> Match {
     match kind {
         Kind::Tagged => {
@@ -72,7 +65,6 @@ pub(crate) const fn of_receive(kind: Kind, tag: u64, ignore: u64) -> Match {
     }
 }
 
-/// The header of a message with this remote CQ data.
 pub(crate) fn header(data: Option<u64>) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     if let Some(data) = data {
@@ -82,7 +74,6 @@ pub(crate) fn header(data: Option<u64>) -> [u8; HEADER] {
     header
 }
 
-/// The remote CQ data that a header says.
 pub(crate) fn data(header: &[u8; HEADER]) -> Option<u64> {
     let [flag, rest @ ..] = header;
     (*flag == 1).then(|| u64::from_be_bytes(*rest))
@@ -96,7 +87,6 @@ pub(crate) fn refusal(error: i32) -> [u8; HEADER] {
     header
 }
 
-/// Why there is nothing in an answer with this header.
 pub(crate) fn refused(header: &[u8; HEADER]) -> Option<i32> {
     let [flag, a, b, c, d, ..] = *header;
     (flag == 2).then(|| i32::from_be_bytes([a, b, c, d]))

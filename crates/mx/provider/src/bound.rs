@@ -3,9 +3,7 @@
 use std::fmt::Debug;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// An endpoint that is enabled.
 pub(crate) trait Driven: Debug + Send + Sync {
-    /// Passes on what has ended.
     fn progress(&self);
 
     /// Has it ring when the next request ends; false if one has ended, or if it is broken.
@@ -17,7 +15,6 @@ pub(crate) trait Driven: Debug + Send + Sync {
 pub(crate) struct Bound(RwLock<Vec<Arc<dyn Driven>>>);
 
 impl Bound {
-    /// Drives them.
     pub(crate) fn progress(&self) {
         for endpoint in &*self.0.read().unwrap_or_else(PoisonError::into_inner) {
             endpoint.progress();

@@ -14,7 +14,6 @@ use crate::abi::{arg_ref, fid_ref, fid_take, out};
 use crate::bound::Bound;
 use crate::refuse;
 
-/// What a counter counts, and whose ends.
 #[derive(Debug, Default)]
 pub(crate) struct Counter {
     ended: AtomicU64,
@@ -23,7 +22,6 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    /// An operation has ended.
     pub(crate) fn count(&self, well: bool) {
         let counter = if well { &self.ended } else { &self.failed };
         counter.fetch_add(1, Ordering::Relaxed);

@@ -43,13 +43,11 @@ pub(crate) struct Entry {
 /// How an operation failed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failure {
-    /// libfabric's number.
     pub(crate) error: c_int,
     /// Bytes of the message beyond the buffer.
     pub(crate) excess: usize,
 }
 
-/// The queue, and the endpoints that fill it.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     entries: Mutex<VecDeque<Entry>>,
@@ -72,7 +70,6 @@ const POLLS_BEFORE_YIELD: u32 = 256;
 const AGAIN: u32 = 4;
 
 impl Queue {
-    /// Something has ended.
     pub(crate) fn push(&self, entry: Entry) {
         let mut entries = self.lock();
         entries.push_back(entry);
@@ -181,7 +178,6 @@ static FID: FidOps = FidOps {
 static OPS: CqOps =
     CqOps { size: size_of::<CqOps>(), read, readfrom, readerr, sread, sreadfrom, signal, strerror };
 
-/// Words of an entry in this format.
 fn words(format: c_int) -> Option<usize> {
     Some(match format {
         FI_CQ_FORMAT_UNSPEC | FI_CQ_FORMAT_CONTEXT => 1,
@@ -228,7 +224,6 @@ unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
     0
 }
 
-/// Tells the descriptor to wait on.
 unsafe extern "C" fn control(fid: *mut Fid, command: c_int, argument: *mut c_void) -> c_int {
     match &fid_ref!(fid, Cq).queue.bell {
         Some(bell) if command == FI_GETWAIT => {

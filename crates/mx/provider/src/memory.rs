@@ -22,7 +22,6 @@ use mx_io::memory::Segment;
 /// So many parts a message may have.
 pub(crate) const MAX_PARTS: usize = 4;
 
-/// The parts of one message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parts {
     parts: [Segment; MAX_PARTS],
@@ -35,10 +34,8 @@ impl AsRef<[Segment]> for Parts {
     }
 }
 
-/// The memory of one message, in one or several parts.
 pub(crate) type Segments = mx_io::memory::Segments<Parts>;
 
-/// No memory at all.
 pub(crate) fn nothing() -> Segments {
     Segments::new(Parts { parts: [Segment::NOTHING; MAX_PARTS], count: 0 })
 }
@@ -48,12 +45,10 @@ pub(crate) fn rest(of: &Segments, skip: usize) -> Segments {
     of_one(first(of).after(skip))
 }
 
-/// The first part.
 pub(crate) fn first(of: &Segments) -> Segment {
     of.parts().first().copied().unwrap_or(Segment::NOTHING)
 }
 
-/// Memory in one piece.
 fn of_one(segment: Segment) -> Segments {
     let mut parts = [Segment::NOTHING; MAX_PARTS];
     parts[0] = segment;
@@ -91,7 +86,6 @@ pub(crate) unsafe fn of(list: *const iovec, count: usize) -> Option<Segments> {
     Some(Segments::new(Parts { parts, count }))
 }
 
-/// The user's memory of one message, from the arguments of a call.
 macro_rules! borrow_iov {
     ($how:ident, $start:expr, $length:expr) => {{
         let (start, length) = ($start, $length);

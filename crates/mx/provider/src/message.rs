@@ -24,12 +24,10 @@ pub(crate) struct Backlog {
 }
 
 impl Backlog {
-    /// Takes note of how many messages there are.
     pub(crate) fn note(&self, messages: usize) {
         self.messages.store(messages, Ordering::Relaxed);
     }
 
-    /// Whether a sender has to wait.
     pub(crate) fn is_full(&self) -> bool {
         self.copies.are_many() || self.messages.load(Ordering::Relaxed) >= MAX_MESSAGES
     }
@@ -37,7 +35,6 @@ impl Backlog {
 
 type Body = Payload<Parts, SHORT>;
 
-/// A message to send.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     header: [u8; HEADER],
@@ -47,7 +44,6 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    /// A message that is read now.
     pub(crate) fn copied(header: [u8; HEADER], from: &Segments, backlog: &Backlog) -> Self {
         Self { header, body: Body::copied(from, &backlog.copies), copies: None }
     }
@@ -101,17 +97,14 @@ impl Source for Outgoing {
     }
 }
 
-/// What a message that is about remote memory comes for.
 #[derive(Debug)]
 pub(crate) enum Remote {
-    /// A peer asks for something, in here.
     Request(Box<[u8]>),
-    /// A peer writes, with data for the program's completion.
-    Bytes { data: Option<u64> },
-    /// A peer answers.
+    Bytes {
+        data: Option<u64>,
+    },
     Answer {
         writes: bool,
-        /// Its end is reported.
         completion: bool,
         /// The program has given a context, so that a failure can be reported.
         is_known: bool,
@@ -130,21 +123,16 @@ pub(crate) struct Many {
 pub(crate) struct Place {
     pub(crate) header: [u8; HEADER],
     pub(crate) memory: Segments,
-    /// Whether its end is reported.
     pub(crate) completion: bool,
-    /// It takes several messages.
     pub(crate) many: Option<Many>,
-    /// It is about remote memory.
     pub(crate) remote: Option<Box<Remote>>,
 }
 
 impl Place {
-    /// A place for one message.
     pub(crate) const fn new(memory: Segments, completion: bool) -> Self {
         Self { header: [0; HEADER], memory, completion, many: None, remote: None }
     }
 
-    /// A place for a message that is about remote memory.
     pub(crate) fn for_remote(memory: Segments, remote: Remote) -> Self {
         Self { remote: Some(Box::new(remote)), ..Self::new(memory, false) }
     }

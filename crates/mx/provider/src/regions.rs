@@ -17,7 +17,6 @@ pub(crate) struct Region {
     pub(crate) access: u64,
 }
 
-/// The memory of a domain, by key.
 #[derive(Debug, Default)]
 pub(crate) struct Regions(RwLock<HashMap<u64, Region>>);
 

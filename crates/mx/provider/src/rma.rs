@@ -12,7 +12,6 @@
 //! Long bytes are messages of their own, which MX moves from memory to memory. An answer may
 //! say in its header why there is nothing; a long write without memory for it is truncated.
 
-/// Bytes of a request, without those to write.
 pub(crate) const LENGTH: usize = 48;
 
 /// So many bytes to write go with their request, at most.
@@ -21,7 +20,6 @@ pub(crate) const SHORT: usize = 8 << 10;
 /// So many requests are received at a time; others wait in MX.
 pub(crate) const PLACES: usize = 16;
 
-/// What a peer is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     /// Write what follows.
@@ -32,23 +30,17 @@ pub(crate) enum Operation {
     Read = 3,
 }
 
-/// What a peer is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) operation: Operation,
-    /// Tells it from the others of its endpoint.
     pub(crate) id: u32,
-    /// The memory, as the peer has registered it.
     pub(crate) key: u64,
-    /// Where in it.
     pub(crate) offset: u64,
     pub(crate) length: u64,
-    /// What the peer's program gets with a write.
     pub(crate) data: Option<u64>,
 }
 
 impl Request {
-    /// As it is sent.
     pub(crate) fn encode(&self) -> [u8; LENGTH] {
         let mut bytes = [0; LENGTH];
         bytes[0] = self.operation as u8;

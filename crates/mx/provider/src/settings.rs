@@ -88,7 +88,6 @@ fn read(
     Ok(Settings { port, faults, verbose, peer_timeout })
 }
 
-/// The port on the only interface that there is.
 fn only_one(interfaces: &[String]) -> Result<PortSpec, String> {
     match interfaces {
         [interface] => format!("packet:{interface}").parse(),

@@ -14,7 +14,6 @@ pub(super) struct Announced {
     pub(super) reference: Option<Reference>,
 }
 
-/// What an announcement takes along of its message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     bytes: [u8; HEAD],

@@ -159,7 +159,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
     }
 
-    /// Takes a peer off all lists.
     pub(super) fn forget(&mut self, id: PeerId, code: Code) {
         let Some(peer) = self.peers.remove(id, code) else { return };
         if let Some(at) = peer.timer_at {

@@ -73,7 +73,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         Ok(id)
     }
 
-    /// Somebody wants to connect to a peer that there is.
     fn connect_again(&mut self, now: Instant, id: PeerId, key: u32, timeout: Duration) {
         self.is_no_guest(id);
         let Some(peer) = self.peers.get_mut(id) else { return };
@@ -126,7 +125,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         id
     }
 
-    /// A request, or the answer to one, has come.
     pub(super) fn connect_arrived(
         &mut self,
         now: Instant,
@@ -244,7 +242,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         self.timer_changed(now, id);
     }
 
-    /// The other end has introduced itself.
     fn adopt(&mut self, now: Instant, id: PeerId, header: &Header, connect: Connect) {
         let config = self.config;
         let Some(peer) = self.peers.get_mut(id) else { return };

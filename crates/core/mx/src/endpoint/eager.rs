@@ -14,7 +14,6 @@ use crate::status::Code;
 /// Of the sends in memory that was lent, so many are remembered in vain.
 const ENDED_LENT: usize = 256;
 
-/// A piece of an eager message.
 #[derive(Clone, Copy)]
 pub(super) struct Piece<'a> {
     pub(super) match_info: u64,
@@ -24,7 +23,6 @@ pub(super) struct Piece<'a> {
 }
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
-    /// All of a message has left.
     pub(super) fn eager_left(&mut self, send: SendId) {
         let Some(sending) = self.sends.get(send) else { return };
         let total = sending.total;

@@ -33,13 +33,11 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         NicId(nic)
     }
 
-    /// Whether there is a place for another guest from this host.
     pub(super) fn has_place(&self, host: NicId) -> bool {
         let Guests { count, hosts, .. } = &self.peers.guests;
         hosts.get(&host).copied().unwrap_or(0) < self.config.guests.saturating_sub(*count)
     }
 
-    /// This peer takes the place of a guest.
     pub(super) fn is_guest(&mut self, id: PeerId, host: NicId) {
         if let Some(peer) = self.peers.get_mut(id) {
             peer.guest_of = Some(host);
@@ -47,7 +45,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
     }
 
-    /// This peer is wanted here, too.
     pub(super) fn is_no_guest(&mut self, id: PeerId) {
         if let Some(host) = self.peers.get_mut(id).and_then(|peer| peer.guest_of.take()) {
             self.peers.guests.left(host);

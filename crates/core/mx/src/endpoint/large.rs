@@ -46,7 +46,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         Ok(())
     }
 
-    /// A receive has taken a message that was announced.
     pub(super) fn start_pull(
         &mut self,
         now: Instant,
@@ -89,7 +88,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
     }
 
-    /// Asks for a message, as long as the window permits.
     pub(super) fn ask(&mut self, now: Instant, pull: Pull) {
         self.pulls.insert(pull);
         self.ask_for_more(now);
@@ -242,7 +240,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         (!piece.is_empty()).then_some(piece)
     }
 
-    /// All that is wanted has come.
     pub(super) fn finish_pull(&mut self, now: Instant, pull: Pull) {
         let Pull { peer: id, region, receive, length, wanted, .. } = pull;
         let match_info = self.receives.get(receive).map_or(0, |receive| receive.match_info);
@@ -281,7 +278,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
     }
 
-    /// A peer has finished with a message of ours.
     pub(super) fn notified(&mut self, id: PeerId, notify: Notify) {
         let known = self.regions.get(notify.region, id);
         let (Some(region), Some(peer)) = (known, self.peers.get_mut(id)) else {

@@ -42,14 +42,11 @@ const NEAR: u32 = 4;
 /// host could do too little by then.
 const LEAST_FRAMES: u32 = 8;
 
-/// Whether a host waits for a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waited {
-    /// Not for this one.
     No,
     /// Yes; as well for the next, if it follows at once.
     WithNext,
-    /// For this very frame.
     Now,
 }
 
@@ -136,7 +133,6 @@ pub(super) fn is_short<S>(config: &Config, sending: &Sending<S>) -> bool {
     !sending.synchronous && sending.total <= config.eager_max.into()
 }
 
-/// Which type of frame the message at the head of a peer's queue goes on with.
 pub(super) fn next_frame<S>(config: &Config, peer: &Peer, sending: &Sending<S>) -> FrameType {
     let has_credit = sending.total <= peer.outbound.credit().into();
     let is_eager = peer.outbound.has_begun || is_short(config, sending) && has_credit;

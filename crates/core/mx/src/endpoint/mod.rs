@@ -67,7 +67,6 @@ use peers::{Orphans, Peers};
 use reading::Reads;
 use schedule::{Schedule, Stray};
 
-/// A request to send.
 #[derive(Debug)]
 struct Sending<S> {
     source: S,
@@ -77,7 +76,6 @@ struct Sending<S> {
     context: u64,
     /// It ends when the message was received, not when it was accepted.
     synchronous: bool,
-    /// Its end was reported.
     is_complete: bool,
     /// Bytes that have been made into eager frames.
     begun: u32,
@@ -87,17 +85,14 @@ struct Sending<S> {
     unacked: u32,
 }
 
-/// A request to receive.
 #[derive(Debug)]
 struct Receiving<R> {
     sink: R,
     match_info: u64,
     context: u64,
-    /// Nobody wants to hear how it ends.
     quiet: bool,
 }
 
-/// A message that nobody has received.
 #[derive(Debug)]
 struct Message {
     source: PeerId,
@@ -158,15 +153,12 @@ pub struct Endpoint<S, R> {
     peers: Peers,
     /// The paths that there are, also to those who are no peers now.
     bulk_paths: BTreeMap<Address, BulkState>,
-    /// Those that are to be closed.
     lost_paths: Vec<Address>,
     /// The data of the latest frame, if they were not written.
     data: Option<Data>,
     /// The number of the first frame to each peer, if it is not to be random.
     first_seq: Option<Seq>,
-    /// Bytes of unexpected messages that peers were promised.
     reserved_bytes: u64,
-    /// Bytes of frames that came early.
     early_bytes: u64,
 
     sends: SlotMap<SendId, Sending<S>>,

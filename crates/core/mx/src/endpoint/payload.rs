@@ -20,7 +20,6 @@ pub(super) fn payload_from(peer: &Peer) -> usize {
     if peer.bulk.path == BulkPath::Closed { payload(peer) } else { BULK_PAYLOAD }
 }
 
-/// Whether what is `left` of an eager message goes by the path.
 pub(super) fn is_bulk_wanted(config: &Config, peer: &Peer, left: u64) -> bool {
     let min = peer.bulk.min.unwrap_or(config.bulk_min);
     let least = u64::from(min).max(medium_payload(peer) as u64);

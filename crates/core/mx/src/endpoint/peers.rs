@@ -20,7 +20,6 @@ struct Lost {
     code: Code,
 }
 
-/// The guests there are.
 #[derive(Debug, Default)]
 pub(super) struct Guests {
     pub(super) count: u32,
@@ -57,7 +56,6 @@ pub(super) struct Orphans {
     pub(super) bytes: u64,
 }
 
-/// All peers.
 #[derive(Debug, Default)]
 pub(super) struct Peers {
     pub(super) slots: SlotMap<PeerId, Peer>,
@@ -84,12 +82,10 @@ impl Peers {
         self.by_address.iter().map(|(address, id)| (*address, *id))
     }
 
-    /// The peer at an address.
     pub(super) fn at(&self, address: Address) -> Option<PeerId> {
         self.by_address.get(&address).copied()
     }
 
-    /// From now on this is the peer at the address.
     pub(super) fn set_address(&mut self, address: Address, id: PeerId) {
         self.clear_candidate(address, id);
         self.by_address.insert(address, id);
@@ -124,13 +120,11 @@ impl Peers {
         Some(peer)
     }
 
-    /// Where a peer is, or was.
     pub(super) fn address_of(&self, id: PeerId) -> Option<Address> {
         let lost = || self.lost(id).map(|lost| lost.address);
         self.get(id).map(|peer| peer.address).or_else(lost)
     }
 
-    /// Why a peer is none.
     pub(super) fn why_lost(&self, id: PeerId) -> Code {
         self.lost(id).map_or(Code::Unreachable, |lost| lost.code)
     }

@@ -12,7 +12,6 @@ use crate::outgoing::Reference;
 #[derive(Debug, Default)]
 pub(super) struct Reads {
     pub(super) queue: VecDeque<Reading>,
-    /// What the announcement refers to that is being handled.
     pub(super) reference: Option<Reference>,
     /// How many bytes of the first message are being read.
     pub(super) asked: usize,
@@ -36,17 +35,14 @@ impl Reading {
 }
 
 impl Reads {
-    /// The messages.
     pub(super) fn pulls(&self) -> impl Iterator<Item = &Pull> {
         self.queue.iter().map(|reading| &reading.pull)
     }
 
-    /// Whether there are none.
     pub(super) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// Nothing comes from this peer any more.
     pub(super) fn forget(&mut self, peer: PeerId) {
         self.queue.retain(|reading| reading.pull.peer != peer);
     }

@@ -101,7 +101,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         !misses
     }
 
-    /// A frame of a peer's.
     fn peer_sent(
         &mut self,
         now: Instant,
@@ -223,7 +222,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
     }
 
-    /// The peer has what this segment carried.
     fn acknowledged(&mut self, segment: Segment) {
         let (Segment::Small(id)
         | Segment::Medium { send: id, .. }

@@ -37,7 +37,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
     }
 
-    /// The request whose turn it is.
     #[inline]
     pub(super) fn take_job(&mut self) -> Option<Job> {
         let id = *self.schedule.replying.front()?;
@@ -69,7 +68,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
     }
 
-    /// Nothing is sent to this peer any more.
     pub(super) fn drop_jobs(&mut self, id: PeerId) {
         let Some(peer) = self.peers.get_mut(id) else { return };
         peer.parked.clear();
@@ -81,7 +79,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 }
 
 impl Peer {
-    /// The request for these frames that waits already.
     pub(super) fn find_job(&mut self, job: &Job) -> Option<&mut Job> {
         let name = |job: &Job| (job.region, job.pull, job.first);
         self.jobs.iter_mut().chain(&mut self.parked).find(|other| name(other) == name(job))

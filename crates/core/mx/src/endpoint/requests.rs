@@ -232,7 +232,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         withdrawn
     }
 
-    /// A receive takes a message that has waited.
     pub(super) fn bind(&mut self, now: Instant, receive: ReceiveId, id: MessageId) {
         let Some(message) = self.remove_message(id) else { return };
         let Message { source, match_info, total, contents } = message;
@@ -292,7 +291,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         self.events.push_back(Event::Received(receive, status, sink));
     }
 
-    /// Reports the end of a send, once.
     pub(super) fn complete_send(&mut self, send: SendId, code: Code, transferred: u64) {
         let Some(sending) = self.sends.get_mut(send) else { return };
         if sending.is_complete {
@@ -361,7 +359,6 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    /// No message, for a receive with this match information.
     pub(super) const fn nothing(match_info: u64) -> Self {
         Self { match_info, length: 0, transferred: 0 }
     }

@@ -60,7 +60,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         self.matching.match_message(match_info, source, &mut self.counters.compared)
     }
 
-    /// A message waits from now on.
     pub(super) fn keep_message(&mut self, message: Message) -> MessageId {
         let Message { source, match_info, .. } = message;
         let id = self.messages.insert(message);

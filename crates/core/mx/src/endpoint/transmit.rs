@@ -139,7 +139,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         None
     }
 
-    /// The next piece of work as a frame.
     fn next_segment(&mut self, id: PeerId) -> Option<Segment> {
         let peer = self.peers.get_mut(id)?;
         if let Some(notify) = peer.outbound.notifies.pop_front() {
@@ -300,7 +299,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         self.went_out(id, FrameType::Ack, marked, length)
     }
 
-    /// Writes a frame without a number.
     fn write_control(&mut self, id: PeerId, body: &Body<'_>, out: &mut [u8]) -> Option<Outgoing> {
         let header = self.header(id, false)?;
         self.write_marked(id, header, body, Waited::No, out)
@@ -332,7 +330,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         self.write_marked(id, header, &body, waited, out)
     }
 
-    /// Writes a frame that a peer has asked for.
     fn write_reply(&mut self, out: &mut [u8]) -> Option<Outgoing> {
         let mut job = self.take_job()?;
         let region = self.regions.get(job.region, job.peer)?;

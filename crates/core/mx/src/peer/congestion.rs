@@ -63,7 +63,6 @@ impl Congestion {
         self.acked = 0;
     }
 
-    /// Nothing has arrived for a while.
     pub(crate) fn on_timeout(&mut self, next: u64) {
         self.on_loss(self.recovery_start, next, 0);
         self.window = self.min;

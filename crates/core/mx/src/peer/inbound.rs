@@ -19,13 +19,11 @@ pub(crate) enum Place {
     Next,
     /// Keep it.
     Early,
-    /// It was seen before.
     Seen,
     /// It is beyond everything that was permitted.
     Beyond,
 }
 
-/// What has come from a peer.
 #[derive(Debug)]
 pub(crate) struct Inbound {
     /// The first frame that has not come.
@@ -35,7 +33,6 @@ pub(crate) struct Inbound {
     early_bytes: u64,
     /// Frames that are not acknowledged yet.
     unacked: u16,
-    /// When they have to be acknowledged at the latest.
     ack_at: Option<Instant>,
     /// Frames are missing, or came twice: an acknowledgement is due now.
     ack_now: bool,
@@ -52,7 +49,6 @@ impl Inbound {
         self.next
     }
 
-    /// What to do with this frame.
     pub(crate) fn place(&self, seq: Seq) -> Place {
         match seq.after(self.next) {
             0 => Place::Next,
@@ -65,7 +61,6 @@ impl Inbound {
         }
     }
 
-    /// Keeps a frame that came early.
     pub(crate) fn keep(&mut self, seq: Seq, frame: &[u8]) {
         let ahead = seq.after(self.next) as usize;
         debug_assert_eq!(self.place(seq), Place::Early, "{seq} after {}", self.next);
@@ -76,7 +71,6 @@ impl Inbound {
         self.early[ahead] = Some(frame.into());
     }
 
-    /// Bytes of frames that came early.
     pub(crate) const fn early_bytes(&self) -> u64 {
         self.early_bytes
     }
@@ -106,12 +100,10 @@ impl Inbound {
         }
     }
 
-    /// An acknowledgement is due now.
     pub(crate) fn ack_now(&mut self) {
         self.ack_now = true;
     }
 
-    /// Whether an acknowledgement is due.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         self.ack_now || self.ack_at.is_some_and(|at| at <= now)
     }

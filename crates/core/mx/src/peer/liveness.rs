@@ -17,11 +17,8 @@ const PROBES: u32 = 4;
 /// What may be expected of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
-    /// Any frame.
     AnyFrame,
-    /// That one of our numbered frames has arrived.
     Ack,
-    /// A frame of a large message that was asked for.
     Reply,
     /// The next numbered frame, since others that follow it, or pieces of its message, have come.
     NextFrame,
@@ -34,12 +31,10 @@ struct Open {
     probes: u32,
 }
 
-/// What is expected of a peer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Liveness([Option<Open>; 4]);
 
 impl Liveness {
-    /// Whether this is expected.
     pub(crate) const fn has(&self, what: Expected) -> bool {
         self.0[what as usize].is_some()
     }
@@ -55,14 +50,12 @@ impl Liveness {
         *open = is_expected.then(|| open.unwrap_or(Open { since: now, probes: 0 }));
     }
 
-    /// It has come.
     pub(crate) fn received(&mut self, what: Expected, now: Instant) {
         if let Some(open) = &mut self.0[what as usize] {
             *open = Open { since: now, probes: 0 };
         }
     }
 
-    /// A probe is sent.
     pub(crate) fn probed(&mut self) {
         for open in self.0.iter_mut().flatten() {
             open.probes += 1;

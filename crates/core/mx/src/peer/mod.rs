@@ -35,11 +35,9 @@ pub(crate) struct Theirs {
 /// Where a connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Link {
-    /// Somebody here wants it.
     Connecting,
     /// The other end asked for it and was answered; it has not used the answer.
     Answered,
-    /// Both ends have agreed.
     Up,
 }
 
@@ -64,11 +62,9 @@ pub(crate) struct Arriving {
 /// Frames without a number that are due.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Due {
-    /// Requests to connect.
     pub(crate) connects: u8,
     /// The answer to one, and the token that it has to bear.
     pub(crate) answer: Option<u32>,
-    /// Questions whether anybody is there.
     pub(crate) probes: u8,
 }
 
@@ -78,7 +74,6 @@ impl Due {
         self.probes = self.probes.max(1);
     }
 
-    /// Whether there is a question to send now.
     pub(crate) fn take_probe(&mut self) -> bool {
         let is_due = self.probes > 0;
         self.probes = self.probes.saturating_sub(1);
@@ -86,12 +81,10 @@ impl Due {
     }
 }
 
-/// Another endpoint.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) address: Address,
     pub(crate) link: Link,
-    /// What frames from it have to bear.
     pub(crate) token: u32,
     pub(crate) theirs: Option<Theirs>,
     /// Bytes after the Ethernet header of the largest frame to it.
@@ -118,7 +111,6 @@ pub(crate) struct Peer {
     pub(crate) granted: Seq,
     /// What of it is reserved for this peer.
     pub(crate) share: u32,
-    /// Bytes of its eager messages that nobody has received.
     pub(crate) unexpected: u32,
     /// Messages of it that no receive has taken, of any kind.
     pub(crate) waiting: u32,
@@ -157,7 +149,6 @@ pub(crate) struct Peer {
     pub(crate) shut_out: bool,
     /// It is in the queue of those that have something to send.
     pub(crate) is_ready: bool,
-    /// When its timer is set.
     pub(crate) timer_at: Option<Instant>,
     /// A number of the application's (`mx_set_endpoint_addr_context`).
     pub(crate) context: u64,
@@ -220,7 +211,6 @@ impl Peer {
         matches!(self.link, Link::Up) && self.theirs.is_some()
     }
 
-    /// Whether there is nothing to send to it now.
     pub(crate) fn is_quiet(&self, now: Instant) -> bool {
         let Due { connects, answer, probes } = self.due;
         let is_due = connects > 0 || answer.is_some() || probes > 0 || self.inbound.is_due(now);

@@ -29,15 +29,20 @@ use crate::wire::{Header, Notify};
 /// What a numbered frame carries. It can be written again at any time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Segment {
-    /// A whole message.
     Small(SendId),
     /// A piece of one, which may be long enough for a bulk path only.
-    Medium { send: SendId, offset: u32, length: u16, bulk: bool },
+    Medium {
+        send: SendId,
+        offset: u32,
+        length: u16,
+        bulk: bool,
+    },
     /// The announcement of one, under this name.
-    Announce { send: SendId, region: u32 },
-    /// The end of a transfer.
+    Announce {
+        send: SendId,
+        region: u32,
+    },
     Notify(Notify),
-    /// The end of the endpoint.
     Close,
 }
 
@@ -50,7 +55,6 @@ pub(crate) enum Item {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Under way.
     Sent,
     /// The peer has it, but not all frames before it.
     Arrived,
@@ -58,7 +62,6 @@ enum State {
     Lost,
 }
 
-/// A frame goes out again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resent {
     /// Others are lost, too.
@@ -68,7 +71,6 @@ pub(crate) enum Resent {
 }
 
 impl Segment {
-    /// Whether it needs a bulk path.
     pub(crate) const fn is_bulk(self) -> bool {
         matches!(self, Self::Medium { bulk: true, .. })
     }
@@ -78,7 +80,6 @@ impl Segment {
 struct SentFrame {
     segment: Segment,
     state: State,
-    /// The number of its latest transmission.
     transmission: u64,
     sent_at: Instant,
     /// How many frames had been delivered then.
@@ -90,13 +91,10 @@ struct SentFrame {
 const PACKET_THRESHOLD: u64 = 3;
 /// Up to here the threshold rises.
 const MAX_PACKET_THRESHOLD: u64 = 64;
-/// The window of a new peer, in frames.
 const FIRST_WINDOW: u32 = 64;
 
-/// What goes to a peer.
 #[derive(Debug)]
 pub(crate) struct Outbound {
-    /// Not yet made into frames.
     pub(crate) queue: VecDeque<Item>,
     /// From the first frame that is not acknowledged.
     sent: VecDeque<SentFrame>,
@@ -106,7 +104,6 @@ pub(crate) struct Outbound {
     limit: Seq,
     /// The peer takes no new messages.
     full: bool,
-    /// The message at the head of the queue has begun.
     pub(crate) has_begun: bool,
     /// Ends of transfers, which overtake messages: nobody has to make room for them.
     pub(crate) notifies: VecDeque<Notify>,
@@ -121,7 +118,6 @@ pub(crate) struct Outbound {
     largest_acked: u64,
     packet_threshold: u64,
     window: u32,
-    /// Frames that have arrived.
     delivered: u64,
     /// The most frames that arrived in the time of the shortest round trip: in this round, and in
     /// the one before.
@@ -140,7 +136,6 @@ pub(crate) struct Outbound {
 pub(crate) struct Progress {
     /// Frames that were not acknowledged before.
     pub(crate) frames: u32,
-    /// Frames that are lost, as it shows.
     pub(crate) lost: u32,
     /// Frames that were sent again for nothing.
     pub(crate) needless: u32,
@@ -241,7 +236,6 @@ impl Outbound {
         self.sent.iter().find(|frame| frame.state == State::Lost)
     }
 
-    /// The bulk path was closed, and what was on it is lost.
     pub(crate) fn bulk_path_closed(&mut self) {
         let was_on_it = |frame: &SentFrame| frame.state == State::Sent && frame.segment.is_bulk();
         self.lose(usize::MAX, was_on_it);
@@ -302,7 +296,6 @@ impl Outbound {
         Some((self.first.plus(place as u32), segment, resent))
     }
 
-    /// Another frame goes out, with this number.
     pub(crate) fn send(&mut self, now: Instant, segment: Segment, config: &Config) -> Seq {
         let seq = self.next();
         self.transmissions += 1;
@@ -390,7 +383,6 @@ impl Outbound {
         }
     }
 
-    /// A frame has arrived of which that was not known.
     fn arrived(&mut self, now: Instant, frame: SentFrame, progress: &mut Progress) {
         match frame.state {
             State::Sent => self.in_flight -= 1,
@@ -476,7 +468,6 @@ impl Outbound {
         self.pto_at = Some(now + self.pto(config));
     }
 
-    /// Everything that is left, when there is nobody to send it to.
     pub(crate) fn abandon(&mut self, mut left: impl FnMut(SendId)) {
         for frame in self.sent.drain(..) {
             match frame.segment {

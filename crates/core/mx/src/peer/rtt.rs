@@ -46,13 +46,11 @@ impl Rtt {
         Duration::from_nanos(self.smoothed().as_nanos() / 2).min(self.min)
     }
 
-    /// The probe timeout.
     pub(crate) fn pto(&self) -> Duration {
         self.smoothed.map_or(FIRST, |smoothed| smoothed + self.rttvar.times(4))
     }
 }
 
-/// The old value, moved by one part of `parts` towards the new one.
 fn weighted(old: Duration, new: Duration, parts: u64) -> Duration {
     let [old, new] = [old, new].map(Duration::as_nanos);
     // Not `(old * (parts - 1) + new) / parts`, which could overflow.

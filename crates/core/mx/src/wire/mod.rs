@@ -59,7 +59,6 @@ pub const ETHER_TYPE: u16 = 0x86df;
 pub const VERSION: u16 = 3;
 /// Bytes of the header that every frame begins with.
 pub const HEADER: usize = 24;
-/// Bytes of the checksum, where there is one.
 pub(crate) const CHECKSUM: usize = 4;
 /// The bit of the flags byte by which the sender marks a frame.
 pub const FLAG_MARK: u8 = 0x80;

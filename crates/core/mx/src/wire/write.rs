@@ -12,7 +12,6 @@ use super::{Body, CHECKSUM, FLAG_ASK, FLAG_CRC, FLAG_FULL, FLAG_MARK, FrameType,
 /// CRC32C, of the kind that takes sixteen bytes a step.
 static CRC32C: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 
-/// Bytes of the frame that refuses another.
 pub(crate) const REFUSAL: usize = overhead(FrameType::Nack, true);
 
 pub(super) fn crc32c(bytes: &[u8]) -> u32 {
@@ -88,7 +87,6 @@ pub(crate) fn write_head(header: &Header, body: &Body<'_>, length: usize, out: &
     HEADER + fixed
 }
 
-/// Bytes of a frame of this type around its data.
 pub(crate) const fn overhead(frame_type: FrameType, crc: bool) -> usize {
     let fixed = match frame_type {
         FrameType::Connect => size_of::<ConnectLayout>(),

@@ -14,10 +14,8 @@ use mx::outgoing::BulkPath;
 use mx::status::{Code, Event};
 use mx::wire::{self, BULK_EAGER, BULK_PAYLOAD, Body, FrameType, Header, Pull};
 
-/// The frames that have left, by type and length.
 type Log = Rc<RefCell<Vec<(FrameType, usize)>>>;
 
-/// Two ends with a path, and what leaves.
 fn connected() -> (Pair, [PeerId; 2], Log) {
     let (mut pair, peers) = Pair::connected(Config::default());
     pair.set_bulk_path(BulkPath::Open);
@@ -43,7 +41,6 @@ fn send(pair: &mut Pair, to: PeerId, length: usize) {
     pair.ends[1].irecv(pair.now, None, Match::ANY, vec![0; length], 0).unwrap();
 }
 
-/// The messages that the second end has received.
 fn received(pair: &mut Pair) -> Vec<Vec<u8>> {
     let received = |event| match event {
         Event::Received(_, status, data) if status.code == Code::Success => Some(data),
@@ -208,7 +205,6 @@ fn request_for_frames_of_a_strange_length_is_dropped() {
     assert_eq!(wire::BULK_FRAME, 24 + 16 + 4 + BULK_EAGER);
 }
 
-/// Two ends that exchange messages in parts.
 type Ends = [Endpoint<Vec<Bytes>, Vec<u8>>; 2];
 
 /// Lets both send what they have; how many bytes of it were not written, but referred to.

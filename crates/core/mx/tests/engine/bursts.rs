@@ -11,14 +11,12 @@ use mx::wire::{self, Body, FLAG_MARK, FrameType, Header};
 /// A frame of any of these sizes is one of this many, at the usual MTU.
 const FRAMES: [(usize, u32); 6] = [(0, 1), (128, 1), (129, 1), (1_500, 2), (5_800, 4), (5_900, 5)];
 
-/// All that an endpoint sends now.
 fn batch(end: &mut End, now: Instant) -> Vec<Vec<u8>> {
     let mut out = [0; 9216];
     std::iter::from_fn(|| end.transmit(now, &mut out).map(|sent| out[..sent.length].to_vec()))
         .collect()
 }
 
-/// The types of frames, and whether they are marked.
 fn kinds(frames: &[Vec<u8>]) -> Vec<(FrameType, bool)> {
     frames.iter().map(|frame| (frame_type(frame), is_marked(frame))).collect()
 }
@@ -40,7 +38,6 @@ fn send(pair: &mut Pair, to: PeerId, sizes: &[usize]) {
     }
 }
 
-/// Which frames of a batch are marked.
 fn marked(batch: &[(FrameType, bool)]) -> Vec<usize> {
     (0..batch.len()).filter(|at| batch[*at].1).collect()
 }
@@ -175,7 +172,6 @@ fn a_mark_that_was_counted_upon_comes_without_its_frame() {
     }
 }
 
-/// Frames that were lost are each what the host waits for.
 #[test]
 fn frames_that_come_again_keep_their_marks() {
     let (mut pair, [b, _]) = Pair::connected(Config::default());

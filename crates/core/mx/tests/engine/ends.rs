@@ -26,7 +26,6 @@ fn without(nth: usize, unwanted: FrameType) -> (Pair, [mx::ids::PeerId; 2], Rc<C
     (pair, ids, drops)
 }
 
-/// Whether a receive has ended like this.
 fn has_received(event: &Event<Vec<u8>>, code: Code) -> bool {
     matches!(event, Event::Received(_, status, _) if status.code == code)
 }

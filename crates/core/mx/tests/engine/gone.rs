@@ -14,7 +14,6 @@ fn config() -> Config {
     Config { peer_timeout: TIMEOUT, ..Config::default() }
 }
 
-/// From now on frames of this type from this end are lost.
 fn lose_all(pair: &mut Pair, end: usize, unwanted: FrameType) {
     pair.tap = Box::new(move |from, frame| from != end || frame_type(frame) != unwanted);
 }

@@ -33,7 +33,6 @@ fn talks(pair: &mut Pair, from: usize) -> bool {
     })
 }
 
-/// The first two frames of this type from this end are lost.
 fn lose_two(pair: &mut Pair, end: usize, lost: FrameType) {
     let mut seen = 0;
     pair.tap = Box::new(move |from, frame| {

@@ -33,7 +33,6 @@ impl Lent {
         self.0.borrow().copy.is_some()
     }
 
-    /// The program changes what it has lent.
     fn change(&self) {
         self.0.borrow_mut().lent.fill(0);
     }
@@ -60,7 +59,6 @@ impl Source for Lent {
     }
 }
 
-/// Two that are connected, the second of which waits for a message.
 fn connected() -> (Pair<Lent>, PeerId) {
     let mut pair = Pair::of_any(Config::default());
     let [to, from] = pair.connect();
@@ -86,7 +84,6 @@ fn ends(pair: &mut Pair<Lent>) -> Vec<Code> {
     pair.take(0).into_iter().filter_map(end).collect()
 }
 
-/// Whether the second end has the message as it was sent.
 fn has_come(pair: &mut Pair<Lent>) -> bool {
     matches!(&pair.take(1)[..], [Event::Received(_, _, bytes)] if bytes[..] == pattern(BYTES)[..])
 }

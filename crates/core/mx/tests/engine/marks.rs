@@ -98,7 +98,6 @@ fn requests_and_answers_share_marks() {
     assert!(counts["pull"].1 < counts["pull"].0, "several go out at once");
 }
 
-/// The frame half way besides the last one, where that one is marked.
 #[test]
 fn half_way_frames_are_marked_besides() {
     let marks = Marks::ALL.with(Marks::HALFWAY);

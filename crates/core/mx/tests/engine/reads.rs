@@ -12,7 +12,6 @@ use mx::outgoing::{BulkPath, BulkState, Reference};
 use mx::status::{Code, Event};
 use mx::wire::{self, FrameType};
 
-/// A place in one piece, or in none.
 struct Place {
     bytes: Vec<u8>,
     is_in_one_piece: bool,
@@ -36,13 +35,9 @@ impl Sink for Place {
 struct Readers {
     now: Instant,
     ends: [Endpoint<Vec<Bytes>, Place>; 2],
-    /// What announcements refer to.
     referred: Vec<Bytes>,
-    /// Whether they are still there.
     can_read: bool,
-    /// How long each piece was that was read.
     pieces: Vec<usize>,
-    /// The types of the frames of large messages.
     frames: Vec<FrameType>,
 }
 
@@ -64,7 +59,6 @@ impl Readers {
         (readers, to)
     }
 
-    /// Hands over what both send.
     fn exchange(&mut self) {
         let mut out = vec![0; wire::BULK_FRAME];
         let mut any = true;
@@ -122,7 +116,6 @@ impl Readers {
         self.ends[1].irecv(self.now, None, Match::ANY, place, 0).unwrap();
     }
 
-    /// Sends a message in these parts.
     fn send(&mut self, to: PeerId, lengths: &[usize]) -> Bytes {
         let message = pattern(lengths.iter().sum());
         let mut rest = message.clone();
@@ -131,7 +124,6 @@ impl Readers {
         message
     }
 
-    /// How a receive has ended, and what is in its place.
     fn received(&mut self) -> Option<(Code, u64, Vec<u8>)> {
         let Some(Event::Received(_, status, place)) = self.ends[1].poll_event() else {
             return None;
@@ -139,7 +131,6 @@ impl Readers {
         Some((status.code, status.transferred, place.bytes))
     }
 
-    /// How a send has ended.
     fn sent(&mut self) -> Option<(Code, u64)> {
         let Some(Event::Sent(_, status)) = self.ends[0].poll_event() else { return None };
         Some((status.code, status.transferred))

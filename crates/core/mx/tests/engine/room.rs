@@ -134,7 +134,6 @@ fn ends_of_transfers_that_a_peer_does_not_take_are_room_that_it_takes() {
     assert_eq!(end.peers().count(), 1);
 }
 
-/// An endpoint, and a peer that has announced so many messages.
 fn with_announced(count: u32) -> (End, Guest) {
     let mut end = end(Config::default());
     let mut greedy = Guest::connected(&mut end, NOW, nic(1));

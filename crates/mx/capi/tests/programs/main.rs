@@ -28,7 +28,6 @@ fn libraries() -> PathBuf {
     directory
 }
 
-/// Compiles a program of this crate and links it with the library.
 fn compile(source: &str, name: &str) -> PathBuf {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let directory = libraries();
@@ -40,14 +39,12 @@ fn compile(source: &str, name: &str) -> PathBuf {
     program
 }
 
-/// A program that has a minute.
 fn limited(program: &Path) -> Command {
     let mut command = Command::new("timeout");
     command.args(["-k", "5", "60"]).arg(program);
     command
 }
 
-/// Runs a command that has to succeed; its output.
 #[track_caller]
 pub(crate) fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| {

@@ -17,7 +17,6 @@ const REPEAT: Duration = Duration::from_millis(200);
 const BURST: u32 = 32;
 /// In such a time, one more may be given.
 const REFILL: Duration = Duration::from_millis(10);
-/// After this time it is forgotten who has had answers.
 const FORGET: Duration = Duration::from_millis(1000);
 /// The most endpoints that a question finds: all of 64 hosts.
 const MAX_FOUND: usize = 64 * 256;
@@ -28,7 +27,6 @@ pub struct Asker {
     own: Address,
     /// What this host is called; `None` for one who only asks.
     name: Option<String>,
-    /// Who is to be answered, and the nonces of their questions.
     answers: VecDeque<(Address, u64)>,
     /// Answers that may be given, and when that was counted.
     allowance: (u32, Instant),
@@ -37,10 +35,8 @@ pub struct Asker {
     questions: BTreeMap<u64, Question>,
 }
 
-/// A question that was asked.
 #[derive(Debug)]
 struct Question {
-    /// The name that is looked for, or empty.
     name: String,
     due: Instant,
     found: BTreeMap<Address, Found>,

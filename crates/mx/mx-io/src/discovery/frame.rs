@@ -5,43 +5,33 @@ use mx::wire::VERSION;
 
 use crate::port::QUERY;
 
-/// The type of an answer.
 const REPLY: u8 = 4;
 /// Bytes before the name.
 const HEADER: usize = 24;
-/// Bytes of the longest host name.
 pub(super) const MAX_NAME: usize = 80;
-/// Bytes of the longest frame.
 pub(super) const MAX_FRAME: usize = HEADER + MAX_NAME;
 
-/// What is in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frame<'a> {
     pub(super) is_reply: bool,
     /// The endpoint that it is for, or [`EVERYBODY`](crate::port::EVERYBODY).
     pub(super) to: u8,
-    /// Chosen by who asks, and repeated in the answer.
     pub(super) nonce: u64,
-    /// Who sends it.
     pub(super) sender: Address,
-    /// The version of MX that the sender speaks.
     pub(super) version: u16,
     /// Who answers; in a question, who should, and empty if everybody.
     pub(super) name: &'a str,
 }
 
-/// Whether a frame is for this module.
 pub(super) fn is_ours(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(|kind| [QUERY, REPLY].contains(kind))
 }
 
-/// Bytes of a frame with this name, without padding.
 pub(super) const fn length(name: &str) -> usize {
     HEADER + name.len()
 }
 
 impl<'a> Frame<'a> {
-    /// A frame of this version.
     pub(super) fn new(is_reply: bool, sender: Address, to: u8, nonce: u64, name: &'a str) -> Self {
         Self { is_reply, to, nonce, sender, version: VERSION, name }
     }

@@ -2,7 +2,6 @@
 
 use super::frame::{self, is_name};
 
-/// The name of this host, as far as it can be one on the wire.
 pub(crate) fn host_name() -> String {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let fits = |letter: char| if is_name(letter.encode_utf8(&mut [0; 4])) { letter } else { '-' };

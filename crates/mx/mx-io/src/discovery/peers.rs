@@ -14,7 +14,6 @@ use super::frame::is_name;
 use crate::port::udp;
 use sys::files::read_text;
 
-/// No peers file has more bytes.
 const LARGEST: u64 = 1 << 20;
 
 /// An endpoint as users write it: `alpha/3`, `02:00:00:00:00:01/3` or `10.9.0.1:9000/3`.

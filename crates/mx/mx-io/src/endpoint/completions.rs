@@ -7,10 +7,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::request::{Completed, Request};
 
-/// What a thread wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Filter {
-    /// The end of this request.
     One(Request),
     /// The end of any request whose match information fits.
     Any(Match),
@@ -41,7 +39,6 @@ pub(super) struct CompletionQueue<R> {
     /// The place of each, up to the one at `indexed`.
     places: FxHashMap<Request, u64>,
     indexed: u64,
-    /// How many there are.
     count: usize,
     /// Those that have not ended, and that nobody wants to hear of.
     forgotten: FxHashSet<Request>,
@@ -61,7 +58,6 @@ impl<R> Default for CompletionQueue<R> {
 }
 
 impl<R> CompletionQueue<R> {
-    /// A request has ended.
     pub(super) fn add(&mut self, completed: Completed<R>) {
         let request = completed.request;
         if !self.forgotten.is_empty() && self.forgotten.remove(&request) {
@@ -123,19 +119,16 @@ impl<R> CompletionQueue<R> {
         self.each().next().map(|completed| completed.request)
     }
 
-    /// The context of the oldest request that has ended and has one.
     pub(super) fn peek_context(&self) -> Option<u64> {
         self.each().map(|completed| completed.status.context).find(|context| *context != 0)
     }
 
-    /// The completion of this request is dropped, now or later.
     pub(super) fn forget(&mut self, request: Request) {
         if self.take(Filter::One(request)).is_none() {
             self.forgotten.insert(request);
         }
     }
 
-    /// Whether a request has ended that is wanted.
     pub(super) fn has(&mut self, want: Filter) -> bool {
         match want {
             Filter::One(request) => self.place_of(request).is_some(),

@@ -30,7 +30,6 @@ const LOOKS: u32 = 16;
 /// there are more, in case frames arrive faster than they are processed.
 const ROUNDS: u32 = 64;
 
-/// The engine, its port, and what has ended.
 pub(super) struct Core<S, R> {
     /// Before the engine, so that it is dropped first: it may have told others where messages of
     /// the engine lie.
@@ -39,7 +38,6 @@ pub(super) struct Core<S, R> {
     /// Who looks for hosts, and answers those who do.
     pub(super) asker: Asker,
     pub(super) ended: CompletionQueue<R>,
-    /// The labels of attempts to connect.
     pub(super) connecting: FxHashMap<PeerId, Label>,
     pub(super) leadership: Leadership,
     /// How often [`Endpoint::wakeup`](super::Endpoint::wakeup) was called.
@@ -157,7 +155,6 @@ impl<S: Source, R: Sink> Core<S, R> {
         any
     }
 
-    /// Sends what requests have made.
     pub(super) fn send_asked(&mut self) -> Result<(), MxError> {
         if self.engine.lacks_credit() {
             // A program that sends and waits for nothing has not heard of what peers permit.
@@ -244,7 +241,6 @@ impl<S: Source, R: Sink> Core<S, R> {
         Ok(())
     }
 
-    /// Takes note of what has ended.
     fn note_events(&mut self) {
         while let Some(peer) = self.engine.poll_lost_path() {
             self.port.close_bulk_path(peer);
@@ -303,7 +299,6 @@ impl<S: Source, R: Sink> Core<S, R> {
         error
     }
 
-    /// From now on every request is refused.
     pub(super) fn fails(&mut self, error: &MxError) {
         self.broken.get_or_insert_with(|| error.to_string());
         self.leadership.wake_all();

@@ -346,7 +346,6 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         closed
     }
 
-    /// Asks the engine for something, and sends what that makes.
     fn request<T>(
         &self,
         ask: impl FnOnce(&mut mx::endpoint::Endpoint<S, R>, Instant) -> Result<T, Refusal>,

@@ -43,7 +43,6 @@ fn drive<S: Source, R: Sink>(shared: &Shared<S, R>) -> Result<bool, MxError> {
     }
 }
 
-/// Sleeps as long as the application drives the endpoint.
 fn stand_by<S: Source, R: Sink>(shared: &Shared<S, R>) -> Result<(), MxError> {
     let begun = clock::now();
     let (mut led, mut is_led) = (begun, true);

@@ -41,7 +41,6 @@ impl<S, R> Turn<'_, S, R> {
     }
 }
 
-/// The end of any request.
 const ALL: Filter = Filter::Any(Match::ANY);
 
 impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {

@@ -256,7 +256,6 @@ fn follow<'a, S, R>(
     core
 }
 
-/// The moment when a timeout is over.
 pub(super) fn deadline(timeout: Option<Duration>) -> Option<Instant> {
     Some(clock::now() + clock::span(timeout?))
 }

@@ -27,7 +27,6 @@ pub struct Copies {
 
 #[derive(Debug, Default)]
 struct Spare {
-    /// Memory of a power of two bytes each.
     of_class: [Vec<Vec<u8>>; CLASSES],
     bytes: usize,
 }
@@ -49,7 +48,6 @@ impl Copies {
         self.bytes() >= MANY
     }
 
-    /// Memory for so many bytes.
     fn take(&self, length: usize) -> Vec<u8> {
         let Some(class) = class_of(length) else { return Vec::with_capacity(length) };
         let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,7 +80,6 @@ pub struct Copied {
 }
 
 impl Copied {
-    /// A copy of `length` bytes, which `fill` appends to the memory for them.
     pub(super) fn new(home: &Arc<Copies>, length: usize, fill: impl FnOnce(&mut Vec<u8>)) -> Self {
         let mut bytes = home.take(length);
         fill(&mut bytes);

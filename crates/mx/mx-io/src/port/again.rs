@@ -28,7 +28,6 @@ impl Again {
         Ok(Self { timer })
     }
 
-    /// Has it tried again in a while.
     pub(super) fn later(&self) {
         let never = Timespec { tv_sec: 0, tv_nsec: 0 };
         let once = Itimerspec { it_interval: never, it_value: PAUSE };

@@ -2,7 +2,6 @@
 
 use mx::wire::{BULK_PAYLOAD, RUN_HEAD};
 
-/// The counters of a port, each with its name in lists.
 macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $field:ident $name:literal,)+) => {
         /// What happened to a port so far.
@@ -59,13 +58,11 @@ counters! {
 }
 
 impl PortCounters {
-    /// Counts a frame that came.
     pub(super) fn came(&mut self, bytes: usize) {
         self.frames_in += 1;
         self.bytes_in += bytes as u64;
     }
 
-    /// Counts bulk frames that came.
     pub(super) fn came_bulk(&mut self, frames: usize, bytes: usize) {
         self.frames_in += frames as u64;
         self.bytes_in += bytes as u64;
@@ -79,7 +76,6 @@ impl PortCounters {
         frames
     }
 
-    /// Counts frames that went.
     pub(super) fn went(&mut self, frames: usize, bytes: usize) {
         self.frames_out += frames as u64;
         self.bytes_out += bytes as u64;

@@ -27,9 +27,7 @@ pub(super) struct Inbox {
     controls: Box<[Control; MESSAGES]>,
     /// Points into `data`, where nothing moves.
     slices: Box<[libc::iovec; MESSAGES]>,
-    /// Point into the others.
     messages: Box<[libc::mmsghdr; MESSAGES]>,
-    /// How many of them the kernel has written into.
     used: usize,
 }
 
@@ -38,10 +36,8 @@ pub(super) struct Inbox {
 // JUSTIFICATION: they are kept to spare every call their initialisation.
 unsafe impl Send for Inbox {}
 
-/// What came.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message<'a> {
-    /// Who sent it.
     pub(super) from: SocketAddrV4,
     data: &'a [u8],
     /// How long each datagram is, but for the last.
@@ -49,7 +45,6 @@ pub(super) struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Whether it is a datagram without content.
     pub(super) fn is_empty(self) -> bool {
         self.data.is_empty()
     }

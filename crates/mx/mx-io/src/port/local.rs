@@ -27,11 +27,9 @@ use super::{
 pub struct LocalPort<P> {
     outer: P,
     shm: ShmPort,
-    /// Whether endpoints of one NIC are those of another, too.
     is_near: fn(own: NicId, other: NicId) -> bool,
     /// Whether the other port reaches this host, as well.
     has_detour: bool,
-    /// Which of them is received from first.
     near_first: bool,
     /// Where frames are written that may be too long for the other port.
     staging: Box<[u8]>,
@@ -107,7 +105,6 @@ impl<P: Port> LocalPort<P> {
         Ok(Self { outer, shm, is_near, has_detour: false, near_first: false, staging })
     }
 
-    /// Receives from this host, or from others.
     fn one_way(
         &mut self,
         near: bool,

@@ -28,7 +28,6 @@ pub(super) fn sockaddr(address: SocketAddrV4) -> libc::sockaddr_in {
     }
 }
 
-/// Whether two addresses are one.
 pub(super) fn is_same(a: &libc::sockaddr_in, b: &libc::sockaddr_in) -> bool {
     (a.sin_addr.s_addr, a.sin_port) == (b.sin_addr.s_addr, b.sin_port)
 }
@@ -45,7 +44,6 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Room for one.
     pub(super) const NONE: Self = Self {
         // SAFETY: numbers only.
         // JUSTIFICATION: on some targets it has padding that only this fills.

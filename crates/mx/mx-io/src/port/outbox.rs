@@ -15,7 +15,6 @@ use super::message::{
 /// The most frames that one call sends: enough that the call itself costs little.
 const FRAMES: usize = 64;
 
-/// A cache line, in bytes.
 const LINE: usize = 64;
 
 /// Room for frames, side by side, and what a system call has to know of them.
@@ -38,7 +37,6 @@ pub(super) struct Outbox {
     segments: bool,
     /// The first that was not sent.
     first: usize,
-    /// The end of those that were written.
     end: usize,
     slices: Box<[libc::iovec; FRAMES]>,
     messages: Box<[libc::mmsghdr; FRAMES]>,
@@ -73,7 +71,6 @@ impl Outbox {
         }
     }
 
-    /// Whether everything was sent.
     pub(super) fn is_empty(&self) -> bool {
         self.first == self.end
     }
@@ -180,7 +177,6 @@ impl Outbox {
         end
     }
 
-    /// Writes message `number`, of the frames from `first` to `end`.
     fn describe(&mut self, number: usize, first: usize, end: usize) {
         for frame in first..end {
             let data = &mut self.frames[frame * self.stride..][..self.lengths[frame]];

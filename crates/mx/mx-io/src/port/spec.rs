@@ -125,10 +125,8 @@ impl PortSpec {
     }
 }
 
-/// Bytes of an Ethernet address.
 const MAC: usize = 6;
 
-/// The IPv4 address of an interface in the network of this thread.
 fn address_of(interface: &str) -> Result<Ipv4Addr, PortError> {
     let address = Netlink::open()?.ipv4(interface)?;
     address.ok_or_else(|| PortError::NoAddress { port: interface.to_owned() })

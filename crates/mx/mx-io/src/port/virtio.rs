@@ -16,10 +16,8 @@ use super::{
 };
 use vhost::driver::{Driver, DriverSettings};
 
-/// Bytes of an Ethernet header.
 const HEADER: usize = 14;
 
-/// The one pair of queues.
 const QUEUE: u16 = 0;
 
 /// A port that drives a NIC.
@@ -28,7 +26,6 @@ pub struct VirtioPort {
     driver: Driver,
     endpoint: u8,
     mtu: u16,
-    /// The frame that is written next.
     frame: Vec<u8>,
     /// Bytes of it that have still to go; 0 if there are none.
     staged: usize,

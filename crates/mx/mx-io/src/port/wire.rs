@@ -20,7 +20,6 @@ pub struct Wire {
     room: usize,
 }
 
-/// What the wire knows of a port.
 #[derive(Debug)]
 struct Socket {
     nic: NicId,

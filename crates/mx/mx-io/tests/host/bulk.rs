@@ -58,21 +58,18 @@ struct Long<'a> {
     is_data: bool,
 }
 
-/// A reply of a large message.
 fn replies(lead: usize, data: &[u8], count: usize) -> Long<'_> {
     let first = &data[..data.len().min(BULK_PAYLOAD)];
     let body = Body::Reply { pull: 8, index: 0, data: first };
     Long { body, lead, data, count, is_data: false }
 }
 
-/// An announcement of data that can be read, without their `lead`.
 fn announcements(lead: usize, data: &[u8], count: usize) -> Long<'_> {
     let total = data.len() as u64;
     let body = Body::Rendezvous { match_info: 5, total, region: 6, head: &data[..lead] };
     Long { body, lead, data, count, is_data: false }
 }
 
-/// What every head has.
 const HEADER: Header = Header {
     marked: false,
     crc: false,
@@ -180,7 +177,6 @@ fn single_frames_of_any_length_come_whole() {
     }
 }
 
-/// Sends announcements from one port to the other; what they refer to.
 fn announce(a: &mut ShmPort, b: &mut ShmPort, mut announcements: Long<'_>) -> Vec<Reference> {
     let count = announcements.count;
     assert_eq!(ok(a.transmit(&mut announcements)), Transmitted::Drained);
@@ -192,7 +188,6 @@ fn announce(a: &mut ShmPort, b: &mut ShmPort, mut announcements: Long<'_>) -> Ve
     came.references
 }
 
-/// The port of the endpoint that announces.
 const SENDER: Address = Address { nic: NIC, endpoint: A };
 
 #[test]

@@ -103,7 +103,6 @@ fn only_the_file_knows_hosts_over_udp() {
     assert!(matches!(unknown, ResolveError::Nobody { .. }), "{unknown}");
 }
 
-/// A frame of discovery, as the module documents it.
 fn frame(kind: u8, (to, from): (u8, u8), nonce: u64, sender: NicId, name: &[u8]) -> Vec<u8> {
     let header = [kind, 0, to, from];
     let rest = [from, name.len() as u8, 0, 1, 0, 0];
@@ -176,7 +175,6 @@ fn forged_and_broken_frames_are_ignored() {
     assert!((1..=most).contains(&answers), "{answers} answers, at most {most}");
 }
 
-/// The next frame that the host sends.
 fn next(tap: &Tap) -> Vec<u8> {
     let (begin, mut frame) = (Instant::now(), Vec::new());
     while !ok(tap.transmit(0, &mut frame)) {

@@ -27,7 +27,6 @@ fn scope(test: u32) -> u32 {
     std::process::id() << 4 | 8 | test
 }
 
-/// A connection to endpoint A.
 fn call(scope: u32) -> OwnedFd {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = ok(socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None));
@@ -46,7 +45,6 @@ fn say(socket: &OwnedFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
     let _ = sendmsg(socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL);
 }
 
-/// The fewest cache lines of a ring.
 const LINES: u32 = 2048;
 
 fn greeting(lines: u32) -> Vec<u8> {

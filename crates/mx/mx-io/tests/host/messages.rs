@@ -16,7 +16,6 @@ use super::kinds::Veth;
 
 pub(crate) type End = Endpoint<Bytes, Vec<u8>>;
 
-/// Endpoint `number` of a host.
 pub(crate) fn open(veth: &Veth, host: usize, number: u8, waiting: Waiting) -> End {
     let life = Life { progress: Progress::Thread, waiting };
     ok(End::open(Box::new(ok(veth.local_port(host, number))), Config::default(), life))

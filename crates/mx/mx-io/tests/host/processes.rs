@@ -17,7 +17,6 @@ const TO_A: To = To { nic: NIC, endpoint: A };
 const TO_B: To = To { nic: NIC, endpoint: B };
 /// Says what a child has to do: its role and its scope.
 const ROLE: &str = "EARMARK_TEST_ROLE";
-/// Bytes of a frame.
 const LENGTH: usize = 1000;
 
 fn open(scope: u32, endpoint: u8) -> ShmPort {
@@ -29,7 +28,6 @@ fn scope(test: u32) -> u32 {
     std::process::id() << 4 | test
 }
 
-/// Another process, which is endpoint B.
 fn start(role: &str, scope: u32) -> Child {
     let program = ok(std::env::current_exe());
     let mut child = Command::new(program);

@@ -9,7 +9,6 @@ use mx_io::port::{Outgoing, Port, Transmitted};
 use super::frames::{SHORTEST, To, drain, number, read, send, take, until, wait_for_room, write};
 use super::kinds::{A, B, each};
 
-/// Frames that are on their way at once, so that none is lost.
 const IN_FLIGHT: usize = 32;
 
 /// Sends a frame of each length and looks at what comes.

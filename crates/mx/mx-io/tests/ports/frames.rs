@@ -12,7 +12,6 @@ pub(crate) const SHORTEST: usize = 24;
 /// Longer than any busy machine takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Where frames go.
 #[derive(Clone, Copy)]
 pub(crate) struct To {
     pub(crate) nic: NicId,
@@ -45,7 +44,6 @@ pub(crate) fn read(frame: &[u8], endpoint: u8, length: usize) -> u32 {
     number
 }
 
-/// The number that a frame says.
 pub(crate) fn number(frame: &[u8]) -> u32 {
     u32::from_be_bytes(frame[4..8].try_into().unwrap())
 }

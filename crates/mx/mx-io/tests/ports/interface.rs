@@ -21,7 +21,6 @@ use super::nic_of_tests::{Nic, NicSettings};
 
 const OTHER: NicId = NicId([2, 0, 0, 0, 0, 9]);
 
-/// A host with a TAP, which shows what exactly is on the wire, and a port on it.
 fn on_tap(settings: PacketSettings) -> (PacketPort, Tap, Host) {
     let host = ok(Host::create("a", &[Station::new("a", 1)]));
     let tap = ok(Tap::create(&host, "m0", 1, 1500));

@@ -28,14 +28,12 @@ pub(crate) struct Pair {
     pub(crate) b: Box<dyn Port>,
     /// Whether every frame that is lost is counted by the port that it was for.
     pub(crate) counts_losses: bool,
-    /// What is between them.
     _between: Box<dyn Any>,
 }
 
 pub(crate) const A: u8 = 3;
 pub(crate) const B: u8 = 200;
 
-/// How to make a pair of each kind.
 pub(crate) const KINDS: [fn() -> Pair; 13] = [
     packet,
     jumbo,
@@ -52,7 +50,6 @@ pub(crate) const KINDS: [fn() -> Pair; 13] = [
     local_udp_to_plain,
 ];
 
-/// Runs a test over each kind.
 pub(crate) fn each(test: impl Fn(&mut Pair)) {
     for make in KINDS {
         let mut pair = make();
@@ -140,7 +137,6 @@ fn over_shm(name: &'static str, mtu: u16) -> Pair {
     Pair { name, a, b, counts_losses: true, _between: Box::new(()) }
 }
 
-/// Two endpoints of one interface.
 fn local() -> Pair {
     let veth = Veth::new(1500);
     let a = Box::new(ok(veth.local_port(0, A)));
@@ -214,7 +210,6 @@ impl Veth {
         self.enter(host, || TcpBulkPort::new(packet, index, address))
     }
 
-    /// Opens a port in a host.
     pub(crate) fn port(
         &self,
         host: usize,
@@ -224,7 +219,6 @@ impl Veth {
         ok(self.0[host].enter_net(|| PacketPort::open("m0", endpoint, &settings)))
     }
 
-    /// Opens a port in a host, with a way within that.
     pub(crate) fn local_port(
         &self,
         host: usize,
@@ -234,7 +228,6 @@ impl Veth {
         ok(self.0[host].enter_net(open))
     }
 
-    /// Does something in the network of a host.
     pub(crate) fn enter<T: Send>(&self, host: usize, work: impl FnOnce() -> T + Send) -> T {
         ok(self.0[host].enter_net(work))
     }
@@ -244,7 +237,6 @@ impl Veth {
         self.run(host, &format!("ip {arguments}"));
     }
 
-    /// Runs a program likewise.
     pub(crate) fn run(&self, host: usize, command: &str) {
         let mut words = command.split(' ');
         let program = words.next().expect("a command has a name");

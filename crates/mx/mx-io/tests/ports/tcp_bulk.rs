@@ -14,10 +14,8 @@ use mx_io::port::{BulkPath, BulkState, ENDPOINT_AT, NicId, Outgoing, Port, Trans
 use super::frames::{To, drain, read, until, write};
 use super::kinds::{A, B, Veth};
 
-/// The type of frames about connections.
 const ASK: u8 = 64;
 
-/// Sends frames of this type and these lengths, as far as the port asks for them; how many.
 fn send(port: &mut dyn Port, to: To, frame_type: FrameType, lengths: &[usize]) -> usize {
     let mut sent = 0;
     let outcome = port.transmit(&mut |frame: &mut [u8]| {
@@ -31,7 +29,6 @@ fn send(port: &mut dyn Port, to: To, frame_type: FrameType, lengths: &[usize]) -
     sent
 }
 
-/// A port, and the host that it is on, whose network it connects in.
 struct End {
     host: usize,
     port: TcpBulkPort<PacketPort>,
@@ -46,7 +43,6 @@ impl End {
         To::port(&self.port)
     }
 
-    /// What has come, as one who was woken sees it.
     fn look(&mut self, veth: &Veth) -> Vec<(NicId, Vec<u8>)> {
         let port = &mut self.port;
         veth.enter(self.host, || look(port))
@@ -63,7 +59,6 @@ impl End {
     }
 }
 
-/// What has come, as one who was woken sees it.
 fn look(port: &mut dyn Port) -> Vec<(NicId, Vec<u8>)> {
     let mut came = Vec::new();
     port.clear().unwrap();
@@ -88,7 +83,6 @@ fn open(veth: &Veth, a: &mut End, b: &mut End) {
     });
 }
 
-/// Two ports on two hosts.
 fn pair() -> (Veth, End, End) {
     let veth = Veth::with_addresses();
     let [a, b] = [(0, A), (1, B)].map(|(host, endpoint)| End::new(&veth, host, endpoint));

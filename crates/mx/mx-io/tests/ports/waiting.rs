@@ -7,7 +7,6 @@ use rustix::event::PollFlags;
 use super::frames::{To, read, send, sleep};
 use super::kinds::each;
 
-/// Times that a frame goes there and back.
 const ROUNDS: u32 = 10_000;
 
 /// Receives the frame with this number; sleeps when there is none, or the generator says so.

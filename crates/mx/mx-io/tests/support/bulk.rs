@@ -34,11 +34,9 @@ const MTU: u16 = 1500;
 const OWN: (NicId, u8) = (NicId([2, 0, 0, 0, 0, 5]), 1);
 /// Of two that ask one another at the same time the lower one is answered.
 const HOSTS: [(NicId, u8); 2] = [(NicId([2, 0, 0, 0, 0, 2]), 2), (NicId([2, 0, 0, 0, 0, 9]), 3)];
-/// The index of the loopback interface, and another address of it.
 const LOOPBACK: u32 = 1;
 const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
-/// The type of frames about connections.
 const ASK: u8 = 64;
 /// Bytes before the frames of a stream, if the host has connected or was connected to.
 const HELLO: usize = 16;
@@ -60,7 +58,6 @@ struct Stream {
     before: usize,
 }
 
-/// Whether data of runs get a place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Places {
     Never,
@@ -68,13 +65,11 @@ enum Places {
     Sometimes,
 }
 
-/// What has come from a host.
 #[derive(Default)]
 struct From {
     /// Heads and data of frames; of data in their place the head is that of the first frame.
     frames: Vec<(Option<Vec<u8>>, Vec<u8>)>,
     room: Vec<u8>,
-    /// Where the next frame of the run is in the room.
     base: usize,
 }
 
@@ -93,12 +88,10 @@ struct World {
     /// What the port has asked each host with, and what it wants to hear from the port.
     asked: [Option<u64>; HOSTS.len()],
     wanted: [Option<u64>; HOSTS.len()],
-    /// Whether a host may have a path.
     may_open: [bool; HOSTS.len()],
     is_open: [bool; HOSTS.len()],
 }
 
-/// Does what the bytes say.
 pub(crate) fn replay(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let places = [Places::Never, Places::Always, Places::Sometimes][usize::from(input.u8() % 3)];
@@ -176,7 +169,6 @@ impl World {
         self.hear();
     }
 
-    /// Hosts hear what the port says of connections.
     fn hear(&mut self) {
         transmit(&mut self.port, 0, FrameType::Medium, 0, 0);
         for (host, port) in self.hosts.iter_mut().enumerate() {
@@ -252,7 +244,6 @@ impl World {
         self.streams.last_mut().expect("it was added").leave(usize::from(how / 2) % 9);
     }
 
-    /// Adds to what a stream is to send.
     fn write(&mut self, input: &mut Input<'_>) {
         let (which, how) = (usize::from(input.u8()), input.u8());
         let Some(stream) = self.streams.get_mut(which) else { return };
@@ -320,7 +311,6 @@ impl World {
         self.check();
     }
 
-    /// Whether something is still to come of a host.
     fn waits(&self, host: usize) -> bool {
         let mut streams = self.streams.iter().filter(|stream| stream.host == host);
         let (Some(stream), None) = (streams.next(), streams.next()) else { return false };
@@ -355,7 +345,6 @@ impl World {
     }
 }
 
-/// The frames of a stream that are for the port, as heads and data.
 fn frames(mut bytes: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut frames = Vec::new();
     let mut add = |head: &[u8], data: &[u8]| {
@@ -442,7 +431,6 @@ impl Stream {
         Self { host, socket: Some(socket), pending, sent: Vec::new(), before }
     }
 
-    /// The frames that have left.
     fn frames(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         frames(&self.sent[self.before.min(self.sent.len())..])
     }
@@ -459,7 +447,6 @@ impl Stream {
     }
 }
 
-/// A frame about a connection.
 fn about(host: usize, kind: u8, address: [u8; 6], nonces: [u64; 2]) -> Vec<u8> {
     let head = [ASK, kind, OWN.1, HOSTS[host].1];
     let nonces = nonces.map(u64::to_be_bytes).concat();
@@ -479,7 +466,6 @@ fn transmit(port: &mut impl Port, host: usize, kind: FrameType, length: usize, m
     sent.expect("nothing ends a wire");
 }
 
-/// A host that says anything to the port.
 trait Says {
     fn send(&mut self, frame: &[u8]);
 }

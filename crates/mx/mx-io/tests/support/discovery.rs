@@ -13,13 +13,10 @@ const B: Address = Address { nic: NicId([2, 0, 0, 0, 0, 2]), endpoint: 9 };
 
 /// Names that are asked for; the last is none.
 const NAMES: [&str; 4] = ["alpha", "beta", "x", ""];
-/// Nonces are few, so that some answer questions.
 const NONCES: u8 = 4;
-/// Bytes of the longest frame, and of the longest name.
 const LONGEST: usize = 104;
 const LONGEST_NAME: usize = 80;
 
-/// A host that asks and answers, what it hears, and what it has said.
 struct Listener {
     asker: Asker,
     now: Instant,
@@ -63,7 +60,6 @@ pub(crate) fn replay(bytes: &[u8]) {
     (0..NONCES).for_each(|nonce| listener.end(nonce));
 }
 
-/// One of few interfaces, or any.
 fn sender(input: &mut Input<'_>) -> NicId {
     match input.u8() % 4 {
         0 => A.nic,
@@ -121,7 +117,6 @@ impl Listener {
         }
     }
 
-    /// Looks at what a question has found.
     fn end(&mut self, nonce: u8) {
         let found = self.asker.end(nonce.into());
         for pair in found.windows(2) {

@@ -39,12 +39,10 @@ use super::input::Input;
 
 const NIC: NicId = NicId([2, 0, 0, 0, 0, 8]);
 const MTU: u16 = 1500;
-/// The endpoint, its friend, and one that nobody has opened as it should be.
 const OWN: u8 = 1;
 const FRIEND: u8 = 2;
 const HOSTILE: u8 = 3;
 
-/// The fewest lines of a ring, and where they begin.
 const LINES: u32 = 2048;
 const LINES_AT: u64 = 192;
 const LINE: u64 = 64;
@@ -52,19 +50,16 @@ const LINE: u64 = 64;
 const RING: u64 = (LINES_AT + LINES as u64 * LINE).next_multiple_of(4096);
 const CALLS: u64 = 4096;
 
-/// Connections at a time.
 const CONNECTIONS: usize = 4;
 /// How long a friend's frame may take: only a fault takes as long.
 const HANGS: Duration = Duration::from_secs(120);
 
-/// What has come.
 #[derive(Default)]
 struct Came {
     references: Vec<(NicId, Reference)>,
     friendly: usize,
 }
 
-/// A frame is for one of the two, or a question to everybody.
 fn is_for_them(frame: &[u8]) {
     let to = frame[ENDPOINT_AT];
     assert!(to == OWN || to == FRIEND || (to == 255 && frame[0] == 3), "for {to}");
@@ -105,11 +100,9 @@ struct World {
     /// Where frames for the hostile endpoint go, and who has come.
     listener: OwnedFd,
     accepted: Vec<(OwnedFd, Option<OwnedFd>)>,
-    /// What the greeting says can be read here.
     number: Box<u64>,
 }
 
-/// Does what the bytes say.
 pub(crate) fn replay(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let mut world = World::new();
@@ -201,7 +194,6 @@ impl World {
         self.connections.get_mut(usize::from(input.u8()) % count)
     }
 
-    /// A frame, or a reference to memory of this process or of none.
     fn record(&mut self, input: &mut Input<'_>) {
         let at = &raw const *self.number as u64;
         let Some(connection) = self.chosen(input) else { return };
@@ -231,7 +223,6 @@ impl World {
         connection.next = first + lines;
     }
 
-    /// Any word of a line, or any bytes.
     fn scribble(&mut self, input: &mut Input<'_>) {
         let Some(connection) = self.chosen(input) else { return };
         let (how, value) = (input.u8(), u64::from(input.u16()));
@@ -247,7 +238,6 @@ impl World {
         }
     }
 
-    /// Anything over the socket.
     fn ring(&mut self, input: &mut Input<'_>) {
         let Some(connection) = self.chosen(input) else { return };
         let (length, fds) = (usize::from(input.u8()), usize::from(input.u8() % 3));
@@ -337,13 +327,11 @@ impl Connection {
         self.put(LINES_AT + line % u64::from(LINES) * LINE + at, bytes);
     }
 
-    /// The word that says that a record begins in this line.
     fn word(&self, line: u64, low: u64) {
         self.write(line, 0, &((line.wrapping_add(1)) << 32 | low & 0xffff_ffff).to_ne_bytes());
     }
 }
 
-/// Sends one frame.
 fn send(port: &mut ShmPort, endpoint: u8, words: &[u8], length: usize) {
     let mut left = 1;
     let sent = port.transmit(&mut |frame: &mut [u8]| {
@@ -388,7 +376,6 @@ fn pass(socket: &OwnedFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
     let _ = sendmsg(socket, &[IoSlice::new(bytes)], &mut control, flags);
 }
 
-/// Receives bytes: the descriptor that comes with them.
 fn receive(socket: &OwnedFd, bytes: &mut [u8]) -> Option<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -400,7 +387,6 @@ fn receive(socket: &OwnedFd, bytes: &mut [u8]) -> Option<OwnedFd> {
     })
 }
 
-/// Changes a byte, or leaves some out.
 fn spoil(bytes: &mut Vec<u8>, input: &mut Input<'_>) {
     let (at, value) = (usize::from(input.u8()), input.u8());
     match bytes.get_mut(at) {

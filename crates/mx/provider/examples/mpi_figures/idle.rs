@@ -4,7 +4,6 @@ use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Idle enough, as a part of all cores.
 const ENOUGH: f64 = 0.9;
 /// How often it is looked, for a second each, before a figure is taken all the same.
 const PATIENCE: u32 = 60;

@@ -37,10 +37,8 @@ const NETS: [(&str, Net, &str); 5] = [
     ("udp;ofi_rxd", Net::Rxd, ""),
 ];
 
-/// The same within a host.
 const NETS_WITHIN_HOST: [(&str, Net); 2] = [("earmark", Net::Earmark), ("vader", Net::Vader)];
 
-/// What `figures.c` is asked for.
 const RUNS: [&[&str]; 6] = [
     &["latency", "0", "64", "1024", "4096", "16384", "65536", "262144", "1048576", "4194304"],
     &["bw", "4096", "16384", "65536", "1048576"],
@@ -49,7 +47,6 @@ const RUNS: [&[&str]; 6] = [
     &["allreduce", "8", "1024", "16384", "1048576"],
     &["alltoall", "8", "1024", "16384", "1048576"],
 ];
-/// What hpcc is asked for.
 const RANDOM_ACCESS: &str = "random-access";
 
 /// The same of every round, by what was measured and over which net.
@@ -85,7 +82,6 @@ fn main() {
 /// What makes a veth pass on frames that are longer than those of Ethernet, or join them.
 const OFFLOADS: [&str; 4] = ["tso", "gso", "gro", "tx-udp-segmentation"];
 
-/// All figures, with offloads or without.
 fn framing(offloads: bool, rounds: usize, is_wanted: &impl Fn(&str) -> bool) -> Value {
     let hosts = Hosts::new();
     for name in NAMES.into_iter().filter(|_| !offloads) {
@@ -128,7 +124,6 @@ fn framing(offloads: bool, rounds: usize, is_wanted: &impl Fn(&str) -> bool) -> 
     json!({ "offloads": offloads, "idle_before": spread(&idle), "figures": figures })
 }
 
-/// All figures of two ranks on one host.
 fn within_host(rounds: usize, is_wanted: &impl Fn(&str) -> bool) -> Value {
     let hosts = Hosts::new();
     let mpi = Mpi::packaged();

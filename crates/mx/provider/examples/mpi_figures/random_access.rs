@@ -10,7 +10,6 @@ use crate::hosts::{Hosts, run as run_command};
 /// What hpcc reads: the smallest problem that is not over at once, on two ranks.
 const INPUT: &str = include_str!("hpccinf.txt");
 
-/// Requires that there is hpcc.
 pub(crate) fn require() {
     let found = Command::new("sh").args(["-c", "command -v hpcc"]).output();
     let is_there = found.is_ok_and(|output| output.status.success());

@@ -5,7 +5,6 @@ use std::ffi::c_int;
 /// The interface of libfabric that this provider speaks: the newest one that was tried.
 pub(crate) const API_VERSION: u32 = version(2, 5);
 
-/// A version as libfabric writes it.
 pub(crate) const fn version(major: u32, minor: u32) -> u32 {
     (major << 16) | minor
 }

@@ -12,7 +12,6 @@ pub(crate) mod objects;
 mod tests;
 pub(crate) mod transfers;
 
-/// An object of ours by the address that C knows it by.
 macro_rules! fid_ref {
     ($fid:expr, $object:ty) => {{
         let object: *mut $object = $fid.cast();
@@ -23,7 +22,6 @@ macro_rules! fid_ref {
     }};
 }
 
-/// An object of ours that the caller closes.
 macro_rules! fid_take {
     ($fid:expr, $object:ty) => {{
         let object: *mut $object = $fid.cast();
@@ -34,7 +32,6 @@ macro_rules! fid_take {
     }};
 }
 
-/// Writes a result to where the caller wants it.
 macro_rules! out {
     ($place:expr, $value:expr) => {{
         let (place, value) = ($place, $value);
@@ -44,7 +41,6 @@ macro_rules! out {
     }};
 }
 
-/// What the caller describes with a structure of its own.
 macro_rules! arg_ref {
     ($pointer:expr) => {{
         let pointer = $pointer;

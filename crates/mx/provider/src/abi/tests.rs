@@ -24,10 +24,8 @@ const INCLUDE: &str = "\
 #include <rdma/providers/fi_prov.h>
 ";
 
-/// What C is asked for, and what it should be.
 type Question = (String, u64);
 
-/// Where the fields of a structure are.
 macro_rules! fields {
     ($ours:ty = $theirs:literal: $($field:ident $(as $name:ident)?),*) => {
         vec![$({
@@ -141,7 +139,6 @@ fn constants() -> Vec<Question> {
     )
 }
 
-/// Asks the compiler, one answer a line.
 fn ask(questions: &[Question]) -> Vec<u64> {
     let directory: PathBuf =
         std::env::temp_dir().join(format!("earmark-abi-{}", std::process::id()));

@@ -16,7 +16,6 @@ use crate::bits::Kind;
 use crate::fault;
 use crate::memory::{Segments, borrow_iov};
 
-/// What a call moves.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Subject {
     Message(Envelope),
@@ -31,7 +30,6 @@ pub(super) struct Envelope {
     pub(super) ignore: u64,
 }
 
-/// Memory of a peer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memory {
     pub(super) offset: u64,
@@ -51,23 +49,19 @@ impl Subject {
     }
 }
 
-/// Whether bytes come from the peer or go there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     In,
     Out,
 }
 
-/// What all calls have.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call {
-    /// The memory on this side.
     pub(super) memory: Segments,
     pub(super) peer: u64,
     pub(super) data: Option<u64>,
     pub(super) context: usize,
     pub(super) flags: u64,
-    /// Its end is reported.
     pub(super) completion: bool,
 }
 
@@ -103,7 +97,6 @@ pub(super) fn injected(ep: *mut FidEp, subject: Subject, mut call: Call) -> isiz
     submit(enabled!(ep), Direction::Out, subject, &call)
 }
 
-/// A call that a structure describes.
 pub(super) fn described<M: Described>(
     ep: *mut FidEp,
     direction: Direction,
@@ -120,7 +113,6 @@ pub(super) fn described<M: Described>(
     submit(live, direction, subject, &call)
 }
 
-/// Where the end of a call is reported.
 const fn side(live: &Live, direction: Direction, subject: Subject) -> &Side {
     match (direction, subject) {
         (Direction::In, Subject::Message(_)) => &live.rx,
@@ -146,7 +138,6 @@ fn submit(live: &Live, direction: Direction, subject: Subject, call: &Call) -> i
     }
 }
 
-/// A structure that describes a call.
 pub(super) trait Described {
     /// The call, or nothing if there cannot be such a one.
     fn call(&self, flags: u64) -> Option<(Subject, Call)>;

@@ -20,7 +20,6 @@ use crate::message::{Many, Place};
 const ALIGNMENT: usize = 16;
 
 impl Live {
-    /// A request has ended.
     pub(super) fn ended(&self, turn: &mut Turn<'_>, completed: Completed<Place>) {
         match (completed.request, completed.sink) {
             (_, Some(Place { remote: Some(remote), header, .. })) => {

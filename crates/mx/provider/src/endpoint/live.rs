@@ -24,37 +24,30 @@ use crate::message::{Backlog, Outgoing, Place};
 use crate::regions::Regions;
 use crate::settings::Settings;
 
-/// An endpoint that shows what has ended.
 pub(super) type Turn<'a> = mx_io::endpoint::Turn<'a, Outgoing, Place>;
 
 const BATCH: usize = 64;
 /// How long an endpoint that is closed waits for its peers to have everything.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// A peer of this endpoint.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer {
     pub(super) id: PeerId,
     pub(super) is_self: bool,
 }
 
-/// An endpoint that is enabled.
 pub(crate) struct Live {
     pub(super) mx: Endpoint<Outgoing, Place>,
     pub(super) address: Address,
     pub(super) addresses: Arc<Addresses>,
-    /// Peers by the numbers of their addresses, as far as they were needed.
     peers: RwLock<Vec<Option<Peer>>>,
     pub(super) tx: Side,
     pub(super) rx: Side,
-    /// What counts transfers to and from remote memory.
     pub(super) writes: Option<Arc<Counter>>,
     pub(super) reads: Option<Arc<Counter>>,
     /// The memory that peers may use.
     pub(super) regions: Arc<Regions>,
-    /// How many transfers there were.
     pub(super) transfers: AtomicU32,
-    /// Receivers learn who has sent (`FI_SOURCE`).
     pub(super) reports_sources: bool,
     /// Receives may name whom they want messages from.
     pub(super) directed: bool,
@@ -156,7 +149,6 @@ impl Live {
         Ok(peer)
     }
 
-    /// Passes on all that has ended.
     pub(super) fn drain(&self) {
         while self.pass_on() > 0 {}
     }
@@ -189,7 +181,6 @@ impl Live {
     }
 }
 
-/// A span as the engine measures it.
 fn span(span: Duration) -> base::time::Duration {
     base::time::Duration::from_nanos(span.as_nanos().try_into().unwrap_or(u64::MAX))
 }

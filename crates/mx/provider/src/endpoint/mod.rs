@@ -45,7 +45,6 @@ use crate::settings;
 const MIN_LEFT: usize = 64;
 
 impl Live {
-    /// Whatever tells its ends, each of which drives it.
     fn bound(&self) -> impl Iterator<Item = &Bound> {
         let sides = [&self.tx, &self.rx];
         let queues = sides.into_iter().filter_map(|side| Some(&side.queue.as_ref()?.bound));

@@ -94,7 +94,6 @@ impl Live {
         Ok(())
     }
 
-    /// Receives the message that was claimed with this context, or drops it.
     fn receive_claimed(&self, envelope: Envelope, call: &Call) -> Result<(), i32> {
         let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
         let message = claims.remove(&call.context).ok_or(EINVAL)?;

@@ -90,7 +90,6 @@ impl Live {
         Ok(())
     }
 
-    /// Posts receives for requests of peers.
     pub(super) fn accept_requests(&self) -> Result<(), i32> {
         let bytes = || vec![0; LENGTH + SHORT].into();
         let posted = self.mx.with_engine(|engine, now| {
@@ -151,7 +150,6 @@ impl Live {
         self.transferred(true, failure, status.context, completion, completion);
     }
 
-    /// A transfer has ended.
     fn transferred(
         &self,
         writes: bool,
@@ -178,7 +176,6 @@ impl Live {
         }
     }
 
-    /// Does what a peer asks for.
     fn serve(&self, turn: &mut Turn<'_>, peer: PeerId, request: &Request, bytes: &[u8]) {
         let writes = request.operation != Operation::Read;
         let found = self.regions.find(request.key, request.offset, request.length, writes);
@@ -233,7 +230,6 @@ impl Live {
     }
 }
 
-/// Posts a receive for a request of a peer.
 fn await_request(
     engine: &mut Endpoint<Outgoing, Place>,
     now: Instant,

@@ -22,7 +22,6 @@ pub(super) const COUNTED: u64 = u64::MAX - 1;
 /// free before they are acknowledged. To copy fewer costs no more than to look whether they are.
 const LENT: usize = 4 << 10;
 
-/// The flags of completions of this kind.
 pub(super) const fn flag_of(kind: Kind) -> u64 {
     match kind {
         Kind::Tagged => FI_TAGGED,
@@ -82,7 +81,6 @@ impl Live {
     }
 }
 
-/// The completion of a send that succeeded.
 pub(super) fn sent_entry(context: usize, kind: Kind) -> Entry {
     Entry { context, flags: FI_SEND | flag_of(kind), ..Entry::default() }
 }

@@ -21,7 +21,6 @@ pub(crate) struct Side {
 }
 
 impl Side {
-    /// Whether the end of an operation with these flags is reported.
     pub(crate) const fn wants_completion(&self, flags: u64) -> bool {
         !self.selective || flags & FI_COMPLETION != 0
     }

@@ -15,13 +15,11 @@ use crate::abi::{arg_ref, out};
 use crate::fault::warn;
 use crate::{address, settings};
 
-/// The version of this provider.
 pub(crate) const VERSION: u32 = version(0, 1);
 
 /// Zeros after each structure, for callers that know longer ones.
 const ROOM_TO_GROW: usize = 256;
 
-/// `fi_getinfo`, as far as it concerns this provider.
 pub(crate) unsafe extern "C" fn getinfo(
     api_version: u32,
     node: *const c_char,

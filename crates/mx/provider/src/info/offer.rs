@@ -12,28 +12,23 @@ use crate::abi::constants::{
 use crate::bits::TAG;
 use crate::memory;
 
-/// The name of the protocol and of the format of addresses.
 pub(crate) const PROTOCOL: u32 = FI_PROV_SPECIFIC | 0x4d58;
 /// The name of the fabric: whoever speaks MX on the same segment.
 pub(crate) const FABRIC: &str = "mx";
 /// Messages up to here may be injected. They are copied whether they are injected or not.
 pub(crate) const INJECT: usize = 16 << 10;
-/// Bytes of remote CQ data.
 const CQ_DATA: usize = 8;
 /// The length of a queue, which only programs count that want to know one.
 const QUEUE: usize = 4096;
 /// Bytes of the longest message.
 const MESSAGE: usize = 1 << 40;
 
-/// What kinds of messages there are.
 const KINDS: u64 = FI_MSG | FI_TAGGED;
-/// What has to do with remote memory.
 const REMOTE: u64 = FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 const DIRECTIONS: u64 = FI_SEND | FI_RECV;
 const REACH: u64 = FI_LOCAL_COMM | FI_REMOTE_COMM;
 /// All capabilities.
 const CAPS: u64 = KINDS | DIRECTIONS | REACH | FI_MULTI_RECV | FI_DIRECTED_RECV | REMOTE;
-/// Capabilities that cost something, for those who ask for them.
 const ASKED_FOR: u64 = FI_SOURCE;
 /// What only one direction has.
 pub(crate) const OUTWARD: u64 = FI_SEND | FI_READ | FI_WRITE;
@@ -78,7 +73,6 @@ pub(crate) struct Wanted<'a> {
     pub(crate) mr_mode: c_int,
 }
 
-/// What the program gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Offer {
     pub(crate) caps: u64,

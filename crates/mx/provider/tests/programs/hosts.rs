@@ -12,9 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The names of the hosts.
 pub(crate) const NAMES: [&str; 2] = ["ea", "eb"];
-/// Their network.
 pub(crate) const NETWORK: &str = "10.77.0.0/24";
 /// How their TCP finds its speed. What the machine prefers may pace, as BBR does, and then carries
 /// a fraction of what a cable without delay can; all kernels have this one.
@@ -55,7 +53,6 @@ impl Hosts {
         hosts
     }
 
-    /// A file beside the hosts.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
@@ -141,7 +138,6 @@ fn library() -> PathBuf {
     library.expect("the provider is beside the program; run: cargo build -p earmark-provider")
 }
 
-/// Runs a command that has to succeed; its output.
 #[track_caller]
 pub(crate) fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| {

@@ -12,7 +12,6 @@ pub(crate) enum Kind {
     Mpich,
 }
 
-/// An MPI that is installed.
 pub(crate) struct Mpi {
     pub(crate) kind: Kind,
     /// Where its programs are; on the path if that is empty.
@@ -20,7 +19,6 @@ pub(crate) struct Mpi {
 }
 
 impl Mpi {
-    /// Those that distributions have, and those that the environment names.
     pub(crate) fn all() -> Vec<Self> {
         let named = std::env::var("EARMARK_TEST_MPI").unwrap_or_default();
         let more = named.split(',').filter(|part| !part.is_empty()).map(|part| {
@@ -31,7 +29,6 @@ impl Mpi {
         std::iter::once(Self::packaged()).chain(more).collect()
     }
 
-    /// The Open MPI of the distribution.
     pub(crate) fn packaged() -> Self {
         Self { kind: Kind::OpenMpi4, programs: PathBuf::new() }
     }
@@ -105,12 +102,10 @@ impl Mpi {
     }
 }
 
-/// What carries the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Net {
     /// Our provider.
     Earmark,
-    /// The MPI's own TCP.
     #[allow(dead_code, reason = "the figures compare")]
     Tcp,
     /// The MPI's own shared memory, within a host.

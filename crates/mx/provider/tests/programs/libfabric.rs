@@ -161,12 +161,10 @@ fn programs_may_sleep_until_something_has_ended() {
     }
 }
 
-/// The program that uses remote memory.
 fn remote(hosts: &Hosts) -> PathBuf {
     compiled(hosts, "remote")
 }
 
-/// A program of this directory that is linked with libfabric.
 fn compiled(hosts: &Hosts, name: &str) -> PathBuf {
     let program = hosts.path(name);
     let source = format!("{}/tests/programs/{name}.c", env!("CARGO_MANIFEST_DIR"));

@@ -14,7 +14,6 @@ use super::{Pair, address, pattern, secs};
 
 /// Frames that endpoints sent, to be sent again, changed.
 const KEPT: usize = 64;
-/// Lengths around the limits of the classes.
 const LENGTHS: [usize; 8] = [0, 1, 128, 129, 2_000, 32_768, 32_769, 100_000];
 
 /// From this operation on, the path for bulk frames changes, too.
@@ -229,7 +228,6 @@ impl Application {
         pair.run(Duration::ZERO);
     }
 
-    /// What was received is what was sent.
     fn hear(&mut self, events: Vec<Event<Vec<u8>>>) {
         for event in events {
             if let Event::Received(_, status, place) = event {

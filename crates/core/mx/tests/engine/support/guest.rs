@@ -6,17 +6,14 @@ use base::time::Instant;
 use mx::address::NicId;
 use mx::wire::{self, Body, Connect, ConnectStatus, FrameType, Header};
 
-/// A peer of an endpoint, at a NIC of its own.
 pub(crate) struct Guest {
     pub(crate) nic: NicId,
     token: u32,
     seq: u32,
     ack: u32,
-    /// It acknowledges nothing.
     pub(crate) is_deaf: bool,
     /// Whether it was last asked to begin no more messages.
     pub(crate) is_full: bool,
-    /// The types of the frames that came.
     pub(crate) came: Vec<FrameType>,
 }
 
@@ -50,7 +47,6 @@ impl Guest {
         guest
     }
 
-    /// One that is connected.
     pub(crate) fn connected(end: &mut End, now: Instant, nic: NicId) -> Self {
         let mut guest = Self::asks(end, now, nic);
         assert!(guest.is_known(), "{nic} was not answered");
@@ -59,12 +55,10 @@ impl Guest {
         guest
     }
 
-    /// Whether it was answered.
     pub(crate) const fn is_known(&self) -> bool {
         self.token != 0
     }
 
-    /// Sends a frame.
     pub(crate) fn says(&mut self, end: &mut End, now: Instant, body: &Body<'_>) {
         self.says_early(end, now, 0, body);
         self.seq = self.seq.wrapping_add(u32::from(body.frame_type().is_sequenced()));
@@ -97,7 +91,6 @@ impl Guest {
         }
     }
 
-    /// Announces a message.
     pub(crate) fn announces(&mut self, end: &mut End, now: Instant, match_info: u64) {
         let body = Body::Rendezvous { match_info, total: 1 << 40, region: self.seq, head: &[] };
         self.says(end, now, &body);

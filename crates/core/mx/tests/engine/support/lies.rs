@@ -7,7 +7,6 @@ use mx::wire::{self, Body, Connect, ConnectStatus, HEAD, Header, Nack, NackReaso
 /// What every byte of a liar's messages is; honest ones know better.
 pub(crate) const POISON: u8 = 0xa5;
 
-/// The bytes of a frame.
 pub(crate) fn frame(header: Header, body: &Body<'_>) -> Vec<u8> {
     let mut out = vec![0; 9216];
     let length = wire::write(&header, body, &mut out);

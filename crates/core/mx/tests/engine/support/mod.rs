@@ -19,16 +19,13 @@ use mx::wire::{self, Body, FrameType, Header};
 
 pub(crate) type End = Endpoint<Bytes, Vec<u8>>;
 
-/// Sees the frames of an end, and says whether they arrive.
 pub(crate) type Tap = Box<dyn FnMut(usize, &mut Vec<u8>) -> bool>;
 
-/// Two endpoints, and a microsecond of wire between them.
 pub(crate) struct Pair<S = Bytes> {
     pub(crate) now: Instant,
     pub(crate) ends: [Endpoint<S, Vec<u8>>; 2],
     wires: [VecDeque<(Instant, Vec<u8>)>; 2],
     pub(crate) events: [Vec<Event<Vec<u8>>>; 2],
-    /// These do nothing, and their frames wait.
     pub(crate) asleep: [bool; 2],
     /// How often each frame arrives, and which of them arrive late.
     pub(crate) copies: usize,
@@ -56,7 +53,6 @@ impl Pair {
 }
 
 impl<S: Source> Pair<S> {
-    /// Two that send messages of any kind.
     pub(crate) fn of_any(config: Config) -> Self {
         let end = |number| Endpoint::new(config, address(number), 77 + u64::from(number)).unwrap();
         Self {
@@ -146,7 +142,6 @@ impl<S: Source> Pair<S> {
         }
     }
 
-    /// From now on there is this path for bulk frames.
     pub(crate) fn set_bulk_path(&mut self, path: impl Into<BulkState>) {
         let path = path.into();
         for number in 0..2 {
@@ -163,12 +158,10 @@ pub(crate) fn secs(seconds: u64) -> Duration {
     Duration::from_millis(seconds * 1_000)
 }
 
-/// Bytes that tell where they belong.
 pub(crate) fn pattern(length: usize) -> Bytes {
     (0..length).map(|at| (at * 7 + at / 251) as u8).collect::<Vec<_>>().into()
 }
 
-/// The type of a frame.
 pub(crate) fn frame_type(frame: &[u8]) -> FrameType {
     wire::parse(frame).expect("a frame of an endpoint is well-formed").1.frame_type()
 }
@@ -182,7 +175,6 @@ pub(crate) fn rewrite(frame: &mut Vec<u8>, change: impl FnOnce(Header, Body<'_>)
     frame.truncate(length);
 }
 
-/// A frame, or those of a run.
 pub(crate) fn frames(bytes: Vec<u8>) -> Vec<Vec<u8>> {
     let run = bytes
         .split_first_chunk()

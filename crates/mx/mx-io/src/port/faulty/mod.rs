@@ -44,7 +44,6 @@ pub struct FaultyPort {
     mischief: Mischief,
 }
 
-/// What is between a sender and its port.
 struct Mischief {
     rules: Vec<(Rule, u64)>,
     tally: Tally,
@@ -191,7 +190,6 @@ mod tests {
     use crate::port::NicId;
     use crate::port::wire::Wire;
 
-    /// What arrives of frames 1, 2, 3 and so on of these types.
     fn arriving(faults: &str, types: &[FrameType]) -> (Vec<u8>, Tally) {
         let wire = Wire::new(1500, 100).unwrap();
         let to = NicId([2, 0, 0, 0, 0, 2]);

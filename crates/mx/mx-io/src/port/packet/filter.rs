@@ -29,7 +29,6 @@ const TAG: u32 = 0x8100;
 /// More than any frame has.
 const WHOLE_FRAME: u32 = 0x4_0000;
 
-/// Which frames of an endpoint a socket is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     /// All that somebody may wait for. Of frames of large messages these are the last ones that
@@ -125,7 +124,6 @@ pub(super) fn attach(
 mod tests {
     use super::*;
 
-    /// What the program says of a frame.
     fn accepts(steps: &[libc::sock_filter], frame: &[u8]) -> bool {
         let (mut at, mut accumulator) = (0, 0_u32);
         loop {

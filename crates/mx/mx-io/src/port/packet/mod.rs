@@ -45,9 +45,7 @@ use ring::{Ring, Slot};
 use sys::netlink::Netlink;
 use sys::option;
 
-/// Bytes of an Ethernet header.
 const HEADER: usize = 14;
-/// Bytes of a VLAN tag.
 const TAG: usize = 4;
 /// What may wait to be sent, in bytes: more than the frames of a system call.
 const SEND_ROOM: usize = 4 << 20;
@@ -215,7 +213,6 @@ impl PacketPort {
         budget
     }
 
-    /// What it means that the kernel refused a frame.
     fn refused(&mut self, errno: Errno) -> Result<Transmitted, PortError> {
         let room = match errno {
             Errno::AGAIN => Room::Writable,
@@ -327,7 +324,6 @@ impl PacketSettings {
 }
 
 impl VlanTag {
-    /// The tag of a frame.
     fn bytes(self, marked: bool) -> [u8; TAG] {
         let priority = if marked { self.marked } else { self.unmarked };
         let [high, low] = (u16::from(priority) << 13 | self.id).to_be_bytes();

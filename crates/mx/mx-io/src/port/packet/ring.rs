@@ -29,7 +29,6 @@ const BEFORE_PACKET: usize = 96;
 
 const KERNEL: u32 = libc::TP_STATUS_KERNEL;
 
-/// Slots that are shared with the kernel.
 pub(super) struct Ring {
     start: NonNull<u8>,
     bytes: usize,
@@ -46,7 +45,6 @@ pub(super) struct Ring {
 // JUSTIFICATION: a pointer field takes that ability away.
 unsafe impl Send for Ring {}
 
-/// A frame in its slot.
 pub(super) enum Slot<'a> {
     /// From the Ethernet header on; a VLAN tag was taken out.
     Frame(&'a [u8]),
@@ -55,7 +53,6 @@ pub(super) enum Slot<'a> {
 }
 
 impl Ring {
-    /// Gives a socket a ring of about `bytes` bytes for frames of up to `mtu` bytes.
     pub(super) fn new(socket: BorrowedFd<'_>, mtu: usize, bytes: usize) -> io::Result<Self> {
         let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
         option::set_int(socket, libc::SOL_PACKET, libc::PACKET_VERSION, version)?;
@@ -81,7 +78,6 @@ impl Ring {
         Ok(Self { start, bytes, slot_bytes, slots_per_block, block, slot, current })
     }
 
-    /// Whether there is a frame.
     pub(super) fn is_ready(&self) -> bool {
         self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }

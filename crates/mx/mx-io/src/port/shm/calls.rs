@@ -18,26 +18,21 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use sys::memory::{CACHE_LINE, Memory, Words};
 
-/// The most senders.
 pub(super) const MOST: usize = 1024;
 /// Words before the bits.
 const BEFORE: usize = CACHE_LINE / size_of::<u64>();
-/// Words in all.
 const WORDS: usize = BEFORE + MOST / u64::BITS as usize;
 
-/// What a receiver and its senders map.
 pub(super) struct Calls {
     words: Words<AtomicU64>,
     memory: Arc<Memory>,
 }
 
 impl Calls {
-    /// Those of a receiver.
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self::of(Memory::new(WORDS * size_of::<u64>())?))
     }
 
-    /// Those of another process.
     pub(super) fn adopt(file: OwnedFd) -> io::Result<Self> {
         let bytes = (WORDS * size_of::<u64>()).next_multiple_of(sys::page::size());
         Ok(Self::of(Memory::adopt(file, bytes)?))
@@ -47,7 +42,6 @@ impl Calls {
         Self { words: Words::new(&memory, 0, WORDS), memory }
     }
 
-    /// What senders have to map.
     pub(super) fn file(&self) -> BorrowedFd<'_> {
         self.memory.file()
     }
@@ -71,7 +65,6 @@ impl Calls {
         asleep.load(Ordering::Relaxed) != 0 && asleep.swap(0, Ordering::Relaxed) != 0
     }
 
-    /// Passes on the numbers of those who have called.
     pub(super) fn take(&self, mut each: impl FnMut(u16)) {
         if self.called().load(Ordering::Relaxed) == 0
             || self.called().swap(0, Ordering::AcqRel) == 0

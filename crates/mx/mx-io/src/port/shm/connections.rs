@@ -23,7 +23,6 @@ impl ShmPort {
         clock::now().since(self.looked) >= LOOK
     }
 
-    /// Looks who came, who rang, and who is gone.
     pub(super) fn poll_connections(&mut self) {
         self.batches = 0;
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS];
@@ -67,7 +66,6 @@ impl ShmPort {
         }
     }
 
-    /// The connection with this call is looked at again.
     fn wake(&mut self, call: u16) {
         let silent = self.inbound.iter().skip(self.busy).position(|it| it.call == call);
         if let Some(place) = silent {
@@ -98,7 +96,6 @@ impl ShmPort {
         }
     }
 
-    /// Removes the connection at this place.
     pub(super) fn remove(&mut self, mut place: usize) -> Inbound {
         if place < self.busy {
             self.busy -= 1;

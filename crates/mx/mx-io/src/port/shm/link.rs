@@ -39,18 +39,14 @@ const READS: u8 = 1;
 const READS_NOT: u8 = 0;
 /// Bytes of the answer: that, and the number by which the sender calls.
 const ANSWER: usize = 1 + 2;
-/// How many are heard at once.
 const ANSWERS: usize = 8;
 
-/// An endpoint of this host.
 pub(super) type Key = (NicId, u8);
 
-/// A connection to send through.
 pub(super) struct Outbound {
     pub(super) to: Key,
     socket: OwnedFd,
     pub(super) producer: Producer,
-    /// Since when its ring has been full.
     pub(super) full_since: Option<base::time::Instant>,
     /// What the receiver has answered: whether it reads the memory of this process.
     pub(super) is_read: Option<bool>,
@@ -110,7 +106,6 @@ impl Outbound {
         }
     }
 
-    /// Hears what the receiver has said, and whether it is still there.
     pub(super) fn is_alive(&mut self) -> bool {
         // One who talks without end is heard the next time.
         for _ in 0..ANSWERS {
@@ -141,7 +136,6 @@ impl AsFd for Outbound {
     }
 }
 
-/// A connection to receive from.
 pub(super) struct Inbound {
     /// What events of it are called.
     pub(super) number: u64,
@@ -151,7 +145,6 @@ pub(super) struct Inbound {
     remote: Option<Remote>,
     /// `None` before the greeting.
     pub(super) ring: Option<(Key, Consumer)>,
-    /// The number by which the sender calls.
     pub(super) call: u16,
     /// How often in a row nothing was there.
     pub(super) vain: u32,
@@ -210,7 +203,6 @@ impl Inbound {
         }
     }
 
-    /// Whether it is a connection of this endpoint's.
     pub(super) fn is_from(&self, endpoint: Key) -> bool {
         self.ring.as_ref().is_some_and(|(from, _)| *from == endpoint)
     }
@@ -261,7 +253,6 @@ fn trusted_process(other: BorrowedFd<'_>) -> Option<u32> {
 struct Greeting {
     from: Key,
     lines: u32,
-    /// Where a number is in its memory, and which one.
     number: (u64, u64),
 }
 
@@ -272,7 +263,6 @@ fn greet(socket: &OwnedFd, greeting: &Greeting, file: BorrowedFd<'_>) -> io::Res
     pass(socket, &bytes, file)
 }
 
-/// Sends bytes, and a file with them.
 fn pass(socket: &OwnedFd, bytes: &[u8], file: BorrowedFd<'_>) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);

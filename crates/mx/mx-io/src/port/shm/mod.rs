@@ -90,7 +90,6 @@ const BUSY: u32 = 64;
 const SEND_TIMEOUT: Duration = Duration::from_millis(10);
 /// How long an endpoint that was not there is not looked for.
 const ABSENCE: Duration = Duration::from_millis(1);
-/// Events that are looked at together.
 const EVENTS: usize = 32;
 /// What the kernel keeps of connections that were not accepted yet.
 const BACKLOG: i32 = 256;
@@ -98,7 +97,6 @@ const BACKLOG: i32 = 256;
 const LISTENER: u64 = u64::MAX;
 /// The listener, after it could not accept.
 const AGAIN: u64 = u64::MAX - 1;
-/// The kind of an event, in the highest byte of its number.
 const OUTBOUND: u64 = 1 << 56;
 
 /// What a port within a host is like.
@@ -137,7 +135,6 @@ pub struct ShmPort {
     settings: ShmSettings,
     network: Network,
     listener: Listener,
-    /// Watches the listener and all connections.
     epoll: OwnedFd,
     /// Accepts who could not be accepted.
     again: Again,
@@ -147,14 +144,11 @@ pub struct ShmPort {
     calls: Calls,
     /// The numbers of calls that are not in use.
     free: Vec<u16>,
-    /// Where receiving begins.
     turn: usize,
     accepted: u64,
-    /// By the numbers of their endpoints.
     outbound: FxHashMap<u64, Outbound>,
     /// When endpoints were looked for and not found.
     absent: BTreeMap<Key, Instant>,
-    /// A socket that found nobody.
     spare: Option<OwnedFd>,
     /// What has found no room.
     staged: VecDeque<(Key, Kind, Box<[u8]>)>,
@@ -328,7 +322,6 @@ fn number((nic, endpoint): Key) -> u64 {
     u64::from_be_bytes([0, a, b, c, d, e, f, endpoint])
 }
 
-/// An epoll that watches a listener.
 fn watch(listener: &Listener) -> io::Result<OwnedFd> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;

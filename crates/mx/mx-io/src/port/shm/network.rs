@@ -11,7 +11,6 @@ use rustix::fs::{Mode, OFlags, fstat, open, stat};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// The network namespace of the calling thread.
 const HERE: &str = "/proc/thread-self/ns/net";
 
 /// A network namespace; `None` where there is no `/proc` that tells of it, and all threads are

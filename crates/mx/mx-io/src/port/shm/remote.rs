@@ -7,14 +7,12 @@ use std::io::IoSliceMut;
 use rustix::process::{DumpableBehavior, dumpable_behavior, getpid};
 use rustix::thread::{CapabilitySet, capabilities};
 
-/// The memory of a process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Remote {
     process: libc::pid_t,
 }
 
 impl Remote {
-    /// That of the process with this number.
     pub(super) const fn of(process: u32) -> Self {
         Self { process: process as libc::pid_t }
     }

@@ -25,13 +25,9 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use ::mx::wire::BULK_FRAME;
 use sys::memory::{Buffers, CACHE_LINE, Memory, Words};
 
-/// Where the lines begin, in bytes.
 const LINES_AT: usize = 3 * CACHE_LINE;
-/// Bytes of the word that a record begins with.
 const WORD: usize = size_of::<u64>();
-/// Words in a cache line.
 const WORDS: usize = CACHE_LINE / WORD;
-/// Bytes of the longest record.
 pub(super) const ROOM: usize = BULK_FRAME;
 /// The fewest lines of a ring: room for two of the longest records.
 pub(super) const MIN_LINES: u32 = 2048;
@@ -43,7 +39,6 @@ pub(super) const fn is_possible(lines: u32) -> bool {
     lines.is_power_of_two() && MIN_LINES <= lines && lines <= MAX_LINES
 }
 
-/// Lines of a record of so many bytes.
 const fn lines_of(bytes: usize) -> u64 {
     (WORD + bytes).div_ceil(CACHE_LINE) as u64
 }
@@ -51,21 +46,17 @@ const fn lines_of(bytes: usize) -> u64 {
 /// What a record is; its number is bits 30 and 31 of the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A frame.
     Frame = 0,
     /// The announcement of a message, and where that lies in the memory of the producer.
     Reference = 1,
 }
 
-/// The next record is at the beginning of the ring.
 const SKIP: u32 = 2;
-/// Where the kind is.
 const KIND: u32 = 30;
 
 /// How one wakes who does not look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wake {
-    /// By a bell: it sleeps.
     Bell,
     /// By a [call](super::calls): it may look at others.
     Call,
@@ -74,7 +65,6 @@ pub(super) enum Wake {
 const BELL: u64 = 1;
 const CALL: u64 = 2;
 
-/// What both sides map.
 struct Shared {
     lines: u32,
     control: Words<AtomicU64>,
@@ -95,7 +85,6 @@ impl Shared {
         }
     }
 
-    /// Bytes of the memory of a ring.
     const fn size(lines: u32) -> usize {
         LINES_AT + lines as usize * CACHE_LINE
     }
@@ -121,7 +110,6 @@ impl Shared {
         (number & u64::from(self.lines - 1)) as usize
     }
 
-    /// The word at the beginning of line `number`.
     fn word(&self, number: u64) -> &AtomicU64 {
         &self.words[self.place(number) * WORDS]
     }
@@ -141,7 +129,6 @@ fn word(number: u64, kind: u32, length: usize) -> u64 {
     (number + 1) << 32 | u64::from(kind << KIND) | length as u64
 }
 
-/// The side that fills the ring.
 pub(super) struct Producer {
     ring: Shared,
     /// Lines so far.
@@ -157,7 +144,6 @@ impl Producer {
         Ok(Self { ring: Shared::new(memory, lines), next: 0, taken: 0 })
     }
 
-    /// What the consumer has to map.
     pub(super) fn file(&self) -> BorrowedFd<'_> {
         self.ring.memory.file()
     }
@@ -240,7 +226,6 @@ impl Drop for Producer {
     }
 }
 
-/// The side that empties the ring.
 pub(super) struct Consumer {
     ring: Shared,
     /// Lines so far.
@@ -251,12 +236,9 @@ pub(super) struct Consumer {
     waits: bool,
 }
 
-/// What is next in the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Nothing yet.
     Nothing,
-    /// A record of so many bytes.
     Record(Kind, usize),
     /// What cannot be: the producer is out of its mind.
     Nonsense,
@@ -271,7 +253,6 @@ impl Consumer {
         Ok(Self { ring: Shared::new(memory, lines), next: 0, lost: 0, waits: false })
     }
 
-    /// Copies the next record to the start of `room`, which has [`ROOM`] bytes.
     pub(super) fn pop(&mut self, room: &mut [u8]) -> Next {
         let Some(mut low) = self.low() else { return Next::Nothing };
         if low >> KIND == SKIP {
@@ -301,7 +282,6 @@ impl Consumer {
         ((word >> 32) as u32 == (self.next + 1) as u32).then_some(word as u32)
     }
 
-    /// Where the latest record ends.
     pub(super) const fn end(&self) -> u64 {
         self.next
     }
@@ -330,7 +310,6 @@ impl Consumer {
         rung
     }
 
-    /// Whether there is a record.
     pub(super) fn is_ready(&self) -> bool {
         self.low().is_some()
     }

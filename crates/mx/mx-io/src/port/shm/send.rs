@@ -11,7 +11,6 @@ use crate::port::{Address, BulkPath, BulkState};
 use sys::clock;
 
 impl ShmPort {
-    /// Whether somebody waits for frames for this endpoint.
     pub(in crate::port) fn reaches(&mut self, to: Key) -> bool {
         self.link(to).is_some()
     }
@@ -193,7 +192,6 @@ impl ShmPort {
         self.changed(key, BulkPath::Open);
     }
 
-    /// The endpoint is gone.
     pub(super) fn unlink(&mut self, key: Key) {
         if self.outbound.remove(&number(key)).is_some_and(|link| link.is_read.is_some()) {
             self.changed(key, BulkPath::Closed);

@@ -18,7 +18,6 @@ pub(super) type Nonce = u64;
 
 /// The type of these frames; MX has none of this number.
 pub(super) const ASK: u8 = 64;
-/// Their length.
 const LENGTH: usize = 28;
 
 /// How long to wait before a peer is asked again.
@@ -29,7 +28,6 @@ const RACE: Duration = Duration::from_millis(200);
 /// The most peers that are asked. A later one is not until another has answered, or was long ago.
 const MAX_PEERS: usize = 4096;
 
-/// A frame that is about a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ask {
     /// Connect to this address, and say this nonce there.
@@ -86,13 +84,11 @@ impl Ask {
     }
 }
 
-/// The NIC and the endpoint that bytes begin with.
 pub(super) fn key_of(bytes: &[u8]) -> Option<Key> {
     let &[a, b, c, d, e, f, endpoint] = bytes.first_chunk()?;
     Some((NicId([a, b, c, d, e, f]), endpoint))
 }
 
-/// Who was asked, and when.
 pub(super) struct Asked {
     peers: HashMap<Key, Question, FxBuildHasher>,
     /// Nonces are hashes with a secret key, so that others cannot predict them.
@@ -103,7 +99,6 @@ pub(super) struct Asked {
 struct Question {
     at: Instant,
     nonce: Nonce,
-    /// What the peer wants to be welcomed with.
     welcome: Option<Nonce>,
 }
 
@@ -142,7 +137,6 @@ impl Asked {
         own < peer && self.peers.get(&peer).is_some_and(is_asked)
     }
 
-    /// The peer comes, and wants to be welcomed so.
     pub(super) fn coming(&mut self, peer: Key, nonce: Nonce, welcome: Nonce) -> bool {
         let Some(question) = self.peers.get_mut(&peer) else { return false };
         let is_answer = question.nonce == nonce;

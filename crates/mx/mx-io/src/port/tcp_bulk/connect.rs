@@ -35,14 +35,12 @@ impl Bulk {
         })
     }
 
-    /// Whether a peer at this NIC may be called: those at others may be, too, as often.
     fn may_call(&mut self, now: Instant, nic: NicId) -> bool {
         let called: Vec<_> = self.opening(now).filter_map(|(_, peer)| peer).collect();
         let of_nic = called.iter().filter(|(other, _)| *other == nic).count();
         of_nic < MAX_OPENING.saturating_sub(called.len()) && self.links.len() < MAX_LINKS
     }
 
-    /// Accepts who could not be accepted.
     pub(super) fn accept_again(&mut self) {
         self.listen_to_listener(EventFlags::IN);
         self.accept();
@@ -81,7 +79,6 @@ impl Bulk {
         }
     }
 
-    /// A frame about a connection has come.
     pub(super) fn on_ask(&mut self, from: NicId, frame: &[u8]) {
         let Some((endpoint, ask)) = Ask::read(frame) else {
             self.counters.strange += 1;
@@ -103,7 +100,6 @@ impl Bulk {
         }
     }
 
-    /// Connects to a peer that asks for it.
     fn call(&mut self, peer: Key, to: SocketAddrV4, nonce: Nonce) {
         let now = clock::now();
         let is_this_host = to.ip().is_unspecified() || to.ip() == self.address.ip();
@@ -123,7 +119,6 @@ impl Bulk {
         }
     }
 
-    /// A connection that is being opened goes on.
     pub(super) fn advance(&mut self, token: u64) {
         let Some(Connection::Opening(opening)) = self.connections.get_mut(&token) else { return };
         match opening.advance() {
@@ -142,7 +137,6 @@ impl Bulk {
         }
     }
 
-    /// A connection is open, and replaces what there has been.
     fn opened(&mut self, token: u64, peer: Key) {
         let Some(Connection::Opening(opening)) = self.connections.remove(&token) else { return };
         if let Some(old) = self.links.get(&peer).copied() {

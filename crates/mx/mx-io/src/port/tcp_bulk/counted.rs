@@ -4,7 +4,6 @@ use ::mx::wire::RUN_HEAD;
 
 use super::super::{Arrivals, NicId, PortCounters, TakeFrame, endpoint_of};
 
-/// Frames of a connection, which are for this endpoint and are counted.
 pub(super) struct Counted<'a, 'b> {
     pub(super) endpoint: u8,
     pub(super) counters: &'a mut PortCounters,

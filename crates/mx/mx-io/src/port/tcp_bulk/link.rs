@@ -22,7 +22,6 @@ const ROOM: usize = 256 << 10;
 /// Of what comes when a run may begin so much is received at first: its head, and little more.
 const BEGINNING: usize = 512;
 
-/// A connection.
 pub(super) struct Link {
     stream: TcpStream,
     /// What has come: the part from `start` to `end` has not been looked at. Before it there is
@@ -91,13 +90,11 @@ impl Link {
         Ok(())
     }
 
-    /// Nothing follows what was sent with `more`.
     pub(super) fn push(&self) {
         // To set it again makes the kernel send what is not a whole packet (tcp(7)).
         let _ = self.stream.set_nodelay(true);
     }
 
-    /// Sends what has been left.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         let sent = push(&self.stream, [&self.rest, &[]], false)?;
         self.rest.drain(..sent);

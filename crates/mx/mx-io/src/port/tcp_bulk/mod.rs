@@ -74,7 +74,6 @@ const COLD: u32 = 64;
 /// The most connections that wait for others to say who they are, and the most that this port is
 /// about to open. Of these, one NIC gets as many as are left for others.
 pub const MAX_OPENING: usize = 64;
-/// After this time they are closed.
 const OPENS_FOR: Duration = Duration::from_millis(1000);
 /// No peer is called at a port below this one, where services of the system listen.
 const LEAST_PORT: u16 = 1024;
@@ -89,7 +88,6 @@ const LEAST_WITHOUT_OFFLOAD: u32 = 15 << 10;
 const EVENTS: usize = 64;
 /// Events of a connection that is over.
 const BROKEN: EventFlags = EventFlags::ERR.union(EventFlags::HUP);
-/// The token of the listener. Those of connections are greater.
 const LISTENER: u64 = 0;
 /// The listener, after it could not accept.
 const AGAIN: u64 = u64::MAX;

@@ -23,7 +23,6 @@ const HELLO: usize = 8 + size_of::<u64>();
 /// Bytes of the answer: the nonce that the caller has asked for.
 const WELCOME: usize = size_of::<u64>();
 
-/// A connection, and what is known of it.
 pub(super) struct Opening {
     stream: TcpStream,
     pub(super) since: Instant,
@@ -41,11 +40,8 @@ enum Side {
 
 /// What has become of it.
 pub(super) enum Step {
-    /// Nothing yet.
     Waits,
-    /// The caller says that it is this endpoint, which was asked with this nonce.
     SaysHello(Key, Nonce),
-    /// It is open, to this peer.
     IsOpen(Key),
 }
 
@@ -56,7 +52,6 @@ impl AsFd for Opening {
 }
 
 impl Opening {
-    /// Somebody has connected.
     pub(super) const fn accepted(stream: TcpStream, since: Instant) -> Self {
         Self { stream, since, came: [0; HELLO], length: 0, side: Side::Called }
     }
@@ -145,12 +140,10 @@ impl Opening {
         }
     }
 
-    /// Answers a caller with the nonce that it has asked for.
     pub(super) fn welcome(&self, nonce: Nonce) -> io::Result<()> {
         say(&self.stream, &nonce.to_be_bytes())
     }
 
-    /// It is open.
     pub(super) fn into_stream(self) -> TcpStream {
         self.stream
     }

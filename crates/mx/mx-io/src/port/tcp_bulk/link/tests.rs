@@ -12,7 +12,6 @@ use sys::option::words;
 
 const PEER: NicId = NicId([2, 0, 0, 0, 0, 1]);
 
-/// A connection, and the other end of it.
 fn connected() -> (Link, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let other = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -77,7 +76,6 @@ fn message_that_comes_instead_of_data_takes_two_calls() {
     assert_eq!((calls.unwrap(), came), (2, vec![16_441]));
 }
 
-/// A prefix and the head of a run, and its data.
 fn run(data: usize) -> (Vec<u8>, Vec<u8>) {
     let header = Header {
         marked: false,
