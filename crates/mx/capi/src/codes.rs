@@ -127,7 +127,7 @@ const RETURNS: [&CStr; 27] = [
     c"no such endpoint, or not any more",
     c"no such request, or not any more, or of another kind",
     c"address of no peer; take it from connect or from a status",
-    c"no such port; use packet:IFACE, udp:ADDR, udp:IFACE or virtio:SOCKET",
+    c"no such port; use packet:IFACE, udp:ADDR or udp:IFACE",
     c"setting is out of its range",
     c"too many segments, too long ones, or one without memory",
     c"match information has bits outside the mask",

@@ -23,7 +23,6 @@ use mx::ids::PeerId;
 use mx::matching::Match;
 use mx_io::endpoint::{Endpoint, Life, MxError, Progress, Waiting};
 use mx_io::port::Port;
-use mx_io::port::packet::PacketSettings;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::{Value, json};
 
@@ -106,7 +105,7 @@ fn veth(mtu: u16) -> Veth {
 
 fn endpoints(veth: &Veth, mtu: u16, waiting: Waiting) -> Result<(End, End, PeerId), Failure> {
     let open = |host, number| -> Result<End, Failure> {
-        let port = veth.port(host, number, PacketSettings::default())?;
+        let port = veth.port(host, number)?;
         let config = Config { mtu, ..Config::default() };
         Ok(End::open(Box::new(port), config, Life { progress: Progress::Thread, waiting })?)
     };

@@ -17,7 +17,7 @@
 //! use mx::matching::Match;
 //! use mx::status::Code;
 //!
-//! // Within this process; `PacketPort::open("eth0", 1, &PacketSettings::default())` is Ethernet.
+//! // Within this process; `PacketPort::open("eth0", 1)` is Ethernet.
 //! let wire = Wire::new(1500, 512)?;
 //! let open = |number| {
 //!     let port = wire.port(NicId([2, 0, 0, 0, 0, number]), number)?;

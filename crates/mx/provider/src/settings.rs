@@ -9,7 +9,7 @@ use sys::netlink::Netlink;
 
 use crate::fault::warn;
 
-/// Where frames travel: `packet:IFACE`, `udp:ADDR`, `udp:IFACE` or `virtio:SOCKET`.
+/// Where frames travel: `packet:IFACE`, `udp:ADDR` or `udp:IFACE`.
 const PORT: &str = "EARMARK_PORT";
 /// Frames to lose, double or delay on purpose, as `earmark mx stress --faults`.
 const FAULTS: &str = "EARMARK_FAULTS";

@@ -3,6 +3,7 @@
 use std::io;
 
 use sys::netlink::NetlinkError;
+#[cfg(feature = "virtio")]
 use vhost::driver::DriverError;
 
 /// Why a port cannot be opened, or does not work any more.
@@ -97,6 +98,7 @@ pub enum PortError {
     #[error(transparent)]
     Link(#[from] NetlinkError),
     /// The NIC behind the port says no, or is gone.
+    #[cfg(feature = "virtio")]
     #[error(transparent)]
     Driver(#[from] DriverError),
 }

@@ -8,15 +8,15 @@
 //! One who sleeps sleeps on the descriptors of both. While a receiver on this host has no room,
 //! frames for others wait, too: for 10 ms at most, if it takes nothing.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::BorrowedFd;
 
 use mx::wire::BULK_FRAME;
 
-use super::packet::{PacketPort, PacketSettings};
+use super::packet::PacketPort;
 use super::shm::{ShmPort, ShmSettings};
 use super::tcp_bulk::TcpBulkPort;
-use super::udp::{UdpPort, UdpSettings};
+use super::udp::UdpPort;
 use super::{
     Address, Arrivals, BROADCAST, BulkState, Filtered, Identity, LATER, MORE_READINESS, NicId,
     Port, PortCounters, PortError, Reference, Room, TakeFrame, Transmitted, WriteFrame, in_turns,
@@ -41,12 +41,8 @@ impl LocalPort<PacketPort> {
     ///
     /// # Errors
     /// As for [`PacketPort::open`] and [`ShmPort::open`].
-    pub fn open(
-        interface: &str,
-        endpoint: u8,
-        settings: &PacketSettings,
-    ) -> Result<Self, PortError> {
-        let outer = PacketPort::open(interface, endpoint, settings)?;
+    pub fn open(interface: &str, endpoint: u8) -> Result<Self, PortError> {
+        let outer = PacketPort::open(interface, endpoint)?;
         let index = outer.index();
         Self::new(outer, index)
     }
@@ -62,10 +58,9 @@ impl LocalPort<TcpBulkPort<PacketPort>> {
     pub fn with_tcp_bulk(
         interface: &str,
         endpoint: u8,
-        settings: &PacketSettings,
         address: Ipv4Addr,
     ) -> Result<Self, PortError> {
-        let outer = PacketPort::open(interface, endpoint, settings)?;
+        let outer = PacketPort::open(interface, endpoint)?;
         let index = outer.index();
         Self::new(TcpBulkPort::new(outer, index, address)?, index)
     }
@@ -79,8 +74,8 @@ impl LocalPort<UdpPort> {
     ///
     /// # Errors
     /// As for [`UdpPort::open`] and [`ShmPort::open`].
-    pub fn over_udp(endpoint: u8, settings: &UdpSettings) -> Result<Self, PortError> {
-        let local = Self::new(UdpPort::open(endpoint, settings)?, DATAGRAMS)?;
+    pub fn over_udp(endpoint: u8, local: SocketAddrV4) -> Result<Self, PortError> {
+        let local = Self::new(UdpPort::open(endpoint, local)?, DATAGRAMS)?;
         // Each has a UDP port of its own, which is a part of the name.
         let is_near = |own: NicId, other: NicId| own.0[..4] == other.0[..4];
         Ok(Self { is_near, has_detour: true, ..local })

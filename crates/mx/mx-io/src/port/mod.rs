@@ -7,7 +7,7 @@
 //! | [`tcp_bulk`] | with data over TCP, others by another port | both | for bandwidth |
 //! | [`shm`] | through shared memory | shared ring | between endpoints of one host |
 //! | [`local`] | by another port, or `shm` | both | by default, see [`open`] |
-//! | [`virtio`] | straight onto a NIC of ours | shared ring | in a lab, for moderation |
+//! | `virtio`, a feature | straight onto a NIC of ours | shared ring | in a lab, for moderation |
 //! | [`wire`] | within this process | lock | in tests |
 //!
 //! [`faulty`] wraps any of them and loses, doubles or reorders frames on purpose.
@@ -58,6 +58,7 @@ mod socket;
 mod spec;
 pub mod tcp_bulk;
 pub mod udp;
+#[cfg(feature = "virtio")]
 pub mod virtio;
 pub mod wire;
 

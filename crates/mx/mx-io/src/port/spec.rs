@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use super::local::LocalPort;
-use super::packet::{PacketPort, PacketSettings};
-use super::udp::UdpSettings;
+#[cfg(feature = "virtio")]
 use super::virtio::VirtioPort;
 use super::{Port, PortError};
 use sys::netlink::Netlink;
+#[cfg(feature = "virtio")]
 use vhost::driver::DriverSettings;
 
 /// Which port to open.
@@ -20,15 +20,11 @@ pub enum PortSpec {
     Packet {
         /// Its name.
         interface: String,
-        /// How to use it.
-        settings: PacketSettings,
-        /// Whether endpoints of this host that are on it, too, can be reached.
-        local: bool,
         /// Whether the data of long messages go over TCP where that is possible.
         tcp_bulk: bool,
     },
-    /// Datagrams.
-    Udp(UdpSettings),
+    /// Datagrams, from this address of the host; its port is 0 for any that is free.
+    Udp(SocketAddrV4),
     /// Datagrams, from the address of an interface: the same words on each host of a cluster.
     UdpOn {
         /// Its name.
@@ -37,11 +33,17 @@ pub enum PortSpec {
         port: u16,
     },
     /// A NIC of ours.
+    #[cfg(feature = "virtio")]
     Virtio(PathBuf),
 }
 
 /// What follows an interface that is to have TCP connections for bulk data.
 const TCP_BULK: &str = "+tcp";
+
+#[cfg(feature = "virtio")]
+const USAGE: &str = "use packet:IFACE, packet:IFACE+tcp, udp:ADDR:PORT, udp:IFACE or virtio:SOCKET";
+#[cfg(not(feature = "virtio"))]
+const USAGE: &str = "use packet:IFACE, packet:IFACE+tcp, udp:ADDR:PORT or udp:IFACE";
 
 impl FromStr for PortSpec {
     type Err = String;
@@ -49,28 +51,29 @@ impl FromStr for PortSpec {
     /// `packet:IFACE`, `packet:IFACE+tcp`, `udp:ADDR`, `udp:IFACE` or `virtio:SOCKET`; after
     /// `udp:`, a port may follow.
     fn from_str(text: &str) -> Result<Self, String> {
-        let usage = "use packet:IFACE, packet:IFACE+tcp, udp:ADDR:PORT, udp:IFACE or virtio:SOCKET";
         let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
         match kind {
             "packet" | "udp" | "virtio" if rest.is_empty() => {
-                Err(format!("port `{text}` does not say where; {usage}"))
+                Err(format!("port `{text}` does not say where; {USAGE}"))
             }
             "packet" => {
-                let settings = PacketSettings::default();
                 let (interface, tcp_bulk) = match rest.strip_suffix(TCP_BULK) {
                     Some(interface) => (interface.to_owned(), true),
                     None => (rest.to_owned(), false),
                 };
-                Ok(Self::Packet { interface, settings, local: true, tcp_bulk })
+                Ok(Self::Packet { interface, tcp_bulk })
             }
             "udp" => udp(rest).ok_or_else(|| {
                 format!(
                     "port `{text}`: `{rest}` is no IPv4 address and no interface, with or \
-                         without a port; {usage}"
+                         without a port; {USAGE}"
                 )
             }),
+            #[cfg(feature = "virtio")]
             "virtio" => Ok(Self::Virtio(rest.into())),
-            _ => Err(format!("no kind of port is called `{kind}`; {usage}")),
+            #[cfg(not(feature = "virtio"))]
+            "virtio" => Err(format!("port `{text}`: this build has no virtio ports; {USAGE}")),
+            _ => Err(format!("no kind of port is called `{kind}`; {USAGE}")),
         }
     }
 }
@@ -82,8 +85,7 @@ fn udp(text: &str) -> Option<PortSpec> {
         None => (text, 0),
     };
     if let Ok(ip) = place.parse::<Ipv4Addr>() {
-        let local = SocketAddrV4::new(ip, port);
-        return Some(PortSpec::Udp(UdpSettings { local, ..UdpSettings::new(ip) }));
+        return Some(PortSpec::Udp(SocketAddrV4::new(ip, port)));
     }
     is_name(place).then(|| PortSpec::UdpOn { interface: place.to_owned(), port })
 }
@@ -104,7 +106,7 @@ impl PortSpec {
     /// If there is not, or it is down.
     pub fn check(&self) -> Result<(), PortError> {
         match self {
-            Self::Packet { interface, tcp_bulk, .. } => {
+            Self::Packet { interface, tcp_bulk } => {
                 if *tcp_bulk {
                     address_of(interface)?;
                 }
@@ -119,7 +121,9 @@ impl PortSpec {
                 }
             }
             Self::UdpOn { interface, .. } => drop(address_of(interface)?),
-            Self::Udp(_) | Self::Virtio(_) => {}
+            Self::Udp(_) => {}
+            #[cfg(feature = "virtio")]
+            Self::Virtio(_) => {}
         }
         Ok(())
     }
@@ -135,12 +139,13 @@ fn address_of(interface: &str) -> Result<Ipv4Addr, PortError> {
 impl fmt::Display for PortSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Packet { interface, tcp_bulk, .. } => {
+            Self::Packet { interface, tcp_bulk } => {
                 write!(f, "packet:{interface}{}", if *tcp_bulk { TCP_BULK } else { "" })
             }
-            Self::Udp(settings) => write!(f, "udp:{}", settings.local),
+            Self::Udp(local) => write!(f, "udp:{local}"),
             Self::UdpOn { interface, port: 0 } => write!(f, "udp:{interface}"),
             Self::UdpOn { interface, port } => write!(f, "udp:{interface}:{port}"),
+            #[cfg(feature = "virtio")]
             Self::Virtio(socket) => write!(f, "virtio:{}", socket.display()),
         }
     }
@@ -173,22 +178,17 @@ pub fn open_free(
 /// As the port of that kind says.
 pub fn open(spec: &PortSpec, endpoint: u8) -> Result<Box<dyn Port>, PortError> {
     Ok(match spec {
-        PortSpec::Packet { interface, settings, tcp_bulk: true, .. } => {
+        PortSpec::Packet { interface, tcp_bulk: true } => {
             let address = address_of(interface)?;
-            Box::new(LocalPort::with_tcp_bulk(interface, endpoint, settings, address)?)
+            Box::new(LocalPort::with_tcp_bulk(interface, endpoint, address)?)
         }
-        PortSpec::Packet { interface, settings, local: true, .. } => {
-            Box::new(LocalPort::open(interface, endpoint, settings)?)
-        }
-        PortSpec::Packet { interface, settings, local: false, .. } => {
-            Box::new(PacketPort::open(interface, endpoint, settings)?)
-        }
-        PortSpec::Udp(settings) => Box::new(LocalPort::over_udp(endpoint, settings)?),
+        PortSpec::Packet { interface, .. } => Box::new(LocalPort::open(interface, endpoint)?),
+        PortSpec::Udp(local) => Box::new(LocalPort::over_udp(endpoint, *local)?),
         PortSpec::UdpOn { interface, port } => {
-            let settings = UdpSettings::new(address_of(interface)?);
-            let local = SocketAddrV4::new(*settings.local.ip(), *port);
-            Box::new(LocalPort::over_udp(endpoint, &UdpSettings { local, ..settings })?)
+            let local = SocketAddrV4::new(address_of(interface)?, *port);
+            Box::new(LocalPort::over_udp(endpoint, local)?)
         }
+        #[cfg(feature = "virtio")]
         PortSpec::Virtio(socket) => {
             Box::new(VirtioPort::connect(socket, endpoint, DriverSettings::default())?)
         }
@@ -205,7 +205,12 @@ mod tests {
         for name in
             ["packet:eth0", "packet:eth0+tcp", "virtio:/run/nic.sock"].into_iter().chain(udp)
         {
-            assert_eq!(name.parse::<PortSpec>().unwrap().to_string(), name);
+            let spec = name.parse::<PortSpec>();
+            if name.starts_with("virtio") && cfg!(not(feature = "virtio")) {
+                assert!(spec.unwrap_err().contains("this build has no virtio ports"));
+            } else {
+                assert_eq!(spec.unwrap().to_string(), name);
+            }
         }
         assert_eq!("udp:10.9.0.1".parse::<PortSpec>().unwrap().to_string(), "udp:10.9.0.1:0");
         let error = |text: &str| text.parse::<PortSpec>().unwrap_err();

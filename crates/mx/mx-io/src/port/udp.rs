@@ -22,35 +22,19 @@ use super::inbox::{Inbox, MESSAGES};
 use super::outbox::Outbox;
 use super::{
     Identity, NicId, Port, PortCounters, PortError, Room, TakeFrame, Transmitted, WriteFrame,
-    check_mtu, endpoint_of, is_question, socket,
+    endpoint_of, is_question, socket,
 };
 
-/// What a UDP port is like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UdpSettings {
-    /// The address of this host that frames leave from, and the UDP port; 0 is any that is free.
-    pub local: SocketAddrV4,
-    /// The largest frame, in bytes.
-    pub mtu: u16,
-    /// Memory for frames that come and were not looked at, in bytes, as far as the system gives
-    /// it.
-    pub room: usize,
-}
-
-impl UdpSettings {
-    /// Any free port of a host, the MTU of datagrams on Ethernet, and 4 MiB.
-    #[must_use]
-    pub fn new(local: Ipv4Addr) -> Self {
-        Self { local: SocketAddrV4::new(local, 0), mtu: 1472, room: 4 << 20 }
-    }
-}
+/// The largest frame, in bytes: what a datagram on Ethernet has.
+const MTU: u16 = 1472;
+/// Memory for frames that come and were not looked at, in bytes, as far as the system gives it.
+const ROOM: usize = 4 << 20;
 
 /// A port that sends datagrams.
 pub struct UdpPort {
     name: String,
     nic: NicId,
     endpoint: u8,
-    mtu: u16,
     socket: UdpSocket,
     outbox: Outbox,
     inbox: Inbox,
@@ -62,41 +46,40 @@ impl std::fmt::Debug for UdpPort {
         f.debug_struct("UdpPort")
             .field("name", &self.name)
             .field("endpoint", &self.endpoint)
-            .field("mtu", &self.mtu)
+            .field("mtu", &MTU)
             .finish_non_exhaustive()
     }
 }
 
 impl UdpPort {
-    /// Opens a socket in the network of this thread.
+    /// Opens a socket in the network of this thread. Frames leave from the address `local` of this
+    /// host and its UDP port; 0 is any that is free.
     ///
     /// # Errors
-    /// If the address is not of this host, or taken, or a setting is out of range.
-    pub fn open(endpoint: u8, settings: &UdpSettings) -> Result<Self, PortError> {
-        let name = settings.local.to_string();
-        let mtu = check_mtu(&name, settings.mtu.into())?;
-        if settings.local.ip().is_unspecified() {
+    /// If the address is not of this host, or taken.
+    pub fn open(endpoint: u8, local: SocketAddrV4) -> Result<Self, PortError> {
+        let name = local.to_string();
+        if local.ip().is_unspecified() {
             // Peers would not know where to answer.
-            let what = format!("address {}", settings.local.ip());
+            let what = format!("address {}", local.ip());
             let range = "one of this host's: ip -4 -brief address";
             return Err(PortError::Setting { port: name, what, range });
         }
         let remedy = "use an address of this host (ip -4 -brief address) and a port that is free";
         let fail = PortError::system("bind a UDP socket", &name, remedy);
-        let socket = UdpSocket::bind(settings.local).map_err(&fail)?;
+        let socket = UdpSocket::bind(local).map_err(&fail)?;
         socket.set_nonblocking(true).map_err(&fail)?;
         let SocketAddr::V4(local) = socket.local_addr().map_err(&fail)? else {
             return Err(fail(std::io::ErrorKind::AddrNotAvailable.into()));
         };
-        socket::set_room(&socket, Some(settings.room), settings.room);
+        socket::set_room(&socket, Some(ROOM), ROOM);
         let inbox = Inbox::new(&socket);
         Ok(Self {
             name: local.to_string(),
             nic: nic_id(local),
             endpoint,
-            mtu,
             socket,
-            outbox: Outbox::new(0, mtu.into(), true),
+            outbox: Outbox::new(0, MTU.into(), true),
             inbox,
             counters: PortCounters::default(),
         })
@@ -143,7 +126,7 @@ impl UdpPort {
         }
         for frame in message.datagrams() {
             frames += 1;
-            if frame.len() > self.mtu.into() {
+            if frame.len() > MTU.into() {
                 counters.too_long += 1;
             } else if endpoint_of(frame) == Some(self.endpoint) && !is_question(frame) {
                 counters.came(frame.len());
@@ -158,7 +141,7 @@ impl UdpPort {
 
 impl Port for UdpPort {
     fn identity(&self) -> Identity {
-        Identity { nic: self.nic, endpoint: self.endpoint, mtu: self.mtu, host_bytes: 4 }
+        Identity { nic: self.nic, endpoint: self.endpoint, mtu: MTU, host_bytes: 4 }
     }
 
     fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError> {
@@ -243,6 +226,8 @@ mod tests {
     use super::*;
     use crate::port::{Outgoing, QUERY};
 
+    const LOCALHOST: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+
     #[test]
     fn names_are_addresses() {
         let address = SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, 1), 9000);
@@ -251,24 +236,20 @@ mod tests {
     }
 
     #[test]
-    fn bad_settings_are_refused() {
-        let good = UdpSettings::new(Ipv4Addr::LOCALHOST);
-        let port = UdpPort::open(1, &good).unwrap();
-        let taken = UdpSettings { local: socket_address(port.nic_id()), ..good };
+    fn bad_addresses_are_refused() {
+        let port = UdpPort::open(1, LOCALHOST).unwrap();
         for bad in [
-            UdpSettings::new(Ipv4Addr::UNSPECIFIED),
-            UdpSettings::new(Ipv4Addr::new(192, 0, 2, 1)),
-            UdpSettings { mtu: 575, ..good },
-            UdpSettings { mtu: 9217, ..good },
-            taken,
+            SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0),
+            SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 0),
+            socket_address(port.nic_id()),
         ] {
-            assert!(UdpPort::open(1, &bad).is_err(), "{bad:?}");
+            assert!(UdpPort::open(1, bad).is_err(), "{bad:?}");
         }
     }
 
     #[test]
     fn questions_of_discovery_are_dropped() {
-        let mut port = UdpPort::open(1, &UdpSettings::new(Ipv4Addr::LOCALHOST)).unwrap();
+        let mut port = UdpPort::open(1, LOCALHOST).unwrap();
         let asker = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let frame = |kind| [kind, 0, 1, 2].repeat(26);
         for kind in [QUERY, 35] {
@@ -283,9 +264,8 @@ mod tests {
 
     #[test]
     fn unreachable_address_holds_nobody_up() {
-        let settings = UdpSettings::new(Ipv4Addr::LOCALHOST);
-        let mut a = UdpPort::open(1, &settings).unwrap();
-        let mut b = UdpPort::open(2, &settings).unwrap();
+        let mut a = UdpPort::open(1, LOCALHOST).unwrap();
+        let mut b = UdpPort::open(2, LOCALHOST).unwrap();
         // From the loopback address no packet leaves the host, and no port is 0.
         let nowhere = nic_id(SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 9));
         let mut to = vec![b.nic_id(), nowhere, NicId([127, 0, 0, 1, 0, 0]), b.nic_id()];

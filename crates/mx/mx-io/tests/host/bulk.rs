@@ -1,20 +1,17 @@
 //! Frames longer than the MTU within a host, and messages that are read in their sender's memory.
 
-use std::net::Ipv4Addr;
-
 use mx::address::Address;
 use mx::seq::Seq;
 use mx::wire::{self, BULK_FRAME, BULK_PAYLOAD, Body, Header, RUN, RUN_HEAD};
 use mx_io::port::local::LocalPort;
 use mx_io::port::shm::{ShmPort, ShmSettings};
-use mx_io::port::udp::UdpSettings;
 use mx_io::port::{
     Arrivals, BulkPath, BulkState, Frames, NicId, Outgoing, Port, Reference, Transmitted,
 };
 
 use super::common::ok;
 use super::frames::{To, send, take, until, wait_for_room};
-use super::kinds::{A, B};
+use super::kinds::{A, B, LOCALHOST};
 
 const NIC: NicId = NicId([2, 0, 0, 0, 0, 9]);
 
@@ -277,7 +274,7 @@ fn path_is_there_as_long_as_the_connection_and_closes_when_something_is_lost() {
 
 #[test]
 fn there_is_room_for_long_frames_until_the_engine_knows_that_the_path_is_closed() {
-    let open = |number| ok(LocalPort::over_udp(number, &UdpSettings::new(Ipv4Addr::LOCALHOST)));
+    let open = |number| ok(LocalPort::over_udp(number, LOCALHOST));
     let (mut a, mut b) = (open(A), open(B));
     send(&mut a, To::port(&b), &[(1, 60)]);
     let mut is_open = false;

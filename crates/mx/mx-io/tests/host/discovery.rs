@@ -11,14 +11,13 @@ use mx::wire::{ETHER_TYPE, VERSION};
 use mx_io::discovery::{Found, Peers, ResolveError, Target, discover, resolve};
 use mx_io::endpoint::{Endpoint, Life, MxError, Waiting};
 use mx_io::port::local::LocalPort;
-use mx_io::port::packet::PacketSettings;
-use mx_io::port::udp::{UdpPort, UdpSettings};
+use mx_io::port::udp::UdpPort;
 use sys::netlink::Netlink;
 use sys::station::Station;
 
 use super::common::ok;
 use super::frames::{PATIENCE, until};
-use super::kinds::Veth;
+use super::kinds::{LOCALHOST, Veth};
 use super::messages::{End, open};
 
 const SOON: Duration = Duration::from_secs(2);
@@ -94,8 +93,7 @@ fn port_without_an_engine_finds_hosts_too() {
 
 #[test]
 fn only_the_file_knows_hosts_over_udp() {
-    let settings = UdpSettings::new(std::net::Ipv4Addr::LOCALHOST);
-    let mut port = ok(UdpPort::open(1, &settings));
+    let mut port = ok(UdpPort::open(1, LOCALHOST));
     let peers = ok(Peers::parse("10.9.0.1:9000 alpha").map_err(|(_, what)| what));
     let known = ok(resolve(&mut port, &ok("alpha/3".parse()), &peers, PATIENCE));
     assert_eq!(known, Address { nic: NicId([10, 9, 0, 1, 0x23, 0x28]), endpoint: 3 });
@@ -122,7 +120,7 @@ fn forged_and_broken_frames_are_ignored() {
     let port = ok(ok(host.enter_net(|| {
         ok(ok(Netlink::open()).silence_ipv6("m0"));
         ok(ok(Netlink::open()).up("m0"));
-        LocalPort::open("m0", 3, &PacketSettings::default())
+        LocalPort::open("m0", 3)
     })));
     let end: End = ok(Endpoint::open(Box::new(port), Config::default(), Life::default()));
     assert!(end.set_host_name("alpha") && !end.set_host_name("") && !end.set_host_name("a b"));

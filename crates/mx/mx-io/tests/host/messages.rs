@@ -1,18 +1,15 @@
 //! Endpoints of one interface, and of two, with the default port.
 
-use std::net::Ipv4Addr;
-
 use bytes::Bytes;
 use mx::config::Config;
 use mx::matching::Match;
 use mx::status::Code;
 use mx_io::endpoint::{Endpoint, Life, Progress, Waiting};
 use mx_io::port::local::LocalPort;
-use mx_io::port::udp::UdpSettings;
 
 use super::common::ok;
 use super::frames::{PATIENCE, until};
-use super::kinds::Veth;
+use super::kinds::{LOCALHOST, Veth};
 
 pub(crate) type End = Endpoint<Bytes, Vec<u8>>;
 
@@ -67,7 +64,7 @@ fn more_than_there_is_credit_for_waits_and_nothing_is_lost() {
     let data = Bytes::from((0..SIZE + COUNT).map(|at| (at / 3) as u8).collect::<Vec<_>>());
     for waiting in [Waiting::Sleep, Waiting::Spin] {
         let [a, b] = [1, 2].map(|number| {
-            let port = ok(LocalPort::over_udp(number, &UdpSettings::new(Ipv4Addr::LOCALHOST)));
+            let port = ok(LocalPort::over_udp(number, LOCALHOST));
             let life = Life { progress: Progress::Thread, waiting };
             ok(End::open(Box::new(port), Config::default(), life))
         });

@@ -1,13 +1,10 @@
 //! What every kind of port does.
 
-use std::net::Ipv4Addr;
-
 use mx_io::port::local::LocalPort;
-use mx_io::port::udp::UdpSettings;
 use mx_io::port::{Outgoing, Port, Transmitted};
 
 use super::frames::{SHORTEST, To, drain, number, read, send, take, until, wait_for_room, write};
-use super::kinds::{A, B, each};
+use super::kinds::{A, B, LOCALHOST, each};
 
 const IN_FLIGHT: usize = 32;
 
@@ -103,8 +100,7 @@ fn slow_receiver_loses_only_what_is_counted() {
 
 #[test]
 fn datagrams_within_a_host_go_through_memory() {
-    let settings = UdpSettings::new(Ipv4Addr::LOCALHOST);
-    let [mut a, mut b] = [A, B].map(|number| LocalPort::over_udp(number, &settings).unwrap());
+    let [mut a, mut b] = [A, B].map(|number| LocalPort::over_udp(number, LOCALHOST).unwrap());
     let to = To::port(&b);
     let mut came = 0;
     for batch in 0..100 {

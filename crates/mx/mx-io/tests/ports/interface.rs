@@ -6,7 +6,7 @@ use lab::host::Host;
 use lab::napi::Stack;
 use lab::tap::Tap;
 use mx::wire::{FLAG_ASK, FLAG_MARK, FrameType};
-use mx_io::port::packet::{PacketPort, PacketSettings, VlanTag};
+use mx_io::port::packet::PacketPort;
 use mx_io::port::virtio::VirtioPort;
 use mx_io::port::{NicId, Outgoing, Port, PortError, Transmitted};
 use rustix::event::PollFlags;
@@ -21,13 +21,13 @@ use super::nic_of_tests::{Nic, NicSettings};
 
 const OTHER: NicId = NicId([2, 0, 0, 0, 0, 9]);
 
-fn on_tap(settings: PacketSettings) -> (PacketPort, Tap, Host) {
+fn on_tap() -> (PacketPort, Tap, Host) {
     let host = ok(Host::create("a", &[Station::new("a", 1)]));
     let tap = ok(Tap::create(&host, "m0", 1, 1500));
     let port = ok(host.enter_net(|| {
         ok(ok(Netlink::open()).silence_ipv6("m0"));
         ok(ok(Netlink::open()).up("m0"));
-        PacketPort::open("m0", A, &settings)
+        PacketPort::open("m0", A)
     }));
     (ok(port), tap, host)
 }
@@ -46,22 +46,15 @@ fn offer(port: &mut dyn Port, to: To, marked: bool) -> Result<Transmitted, PortE
 
 #[test]
 fn frames_on_the_wire_are_as_documented() {
-    let vlan = Some(VlanTag { id: 5, marked: 6, unmarked: 1 });
     let to = To { nic: OTHER, endpoint: 9 };
-    for (vlan, marked, tag) in [
-        (None, true, &[][..]),
-        (vlan, true, &[0x81, 0, 0xc0, 5]),
-        (vlan, false, &[0x81, 0, 0x20, 5]),
-    ] {
-        let (mut port, tap, _host) = on_tap(PacketSettings { vlan, ..PacketSettings::default() });
-        assert_eq!(offer(&mut port, to, marked).unwrap(), Transmitted::Drained);
-        let mut frame = Vec::new();
-        until("a frame on the wire", || ok(tap.transmit(0, &mut frame)));
-        let header = [&OTHER.0[..], &port.nic_id().0, tag, &[0x86, 0xdf]].concat();
-        assert_eq!(frame[..header.len()], header);
-        assert_eq!(read(&frame[header.len()..], 9, 30), 7);
-        assert_eq!(frame.len(), header.len() + 30);
-    }
+    let (mut port, tap, _host) = on_tap();
+    assert_eq!(offer(&mut port, to, true).unwrap(), Transmitted::Drained);
+    let mut frame = Vec::new();
+    until("a frame on the wire", || ok(tap.transmit(0, &mut frame)));
+    let header = [&OTHER.0[..], &port.nic_id().0, &[0x86, 0xdf]].concat();
+    assert_eq!(frame[..header.len()], header);
+    assert_eq!(read(&frame[header.len()..], 9, 30), 7);
+    assert_eq!(frame.len(), header.len() + 30);
 }
 
 /// Frames of a large message wake nobody before the last that was asked for, and come in order;
@@ -69,10 +62,7 @@ fn frames_on_the_wire_are_as_documented() {
 #[test]
 fn frames_that_more_follow_wake_nobody() {
     let veth = Veth::new(1500);
-    let (mut a, mut b) = (
-        ok(veth.port(0, A, PacketSettings::default())),
-        ok(veth.port(1, B, PacketSettings::default())),
-    );
+    let (mut a, mut b) = (ok(veth.port(0, A)), ok(veth.port(1, B)));
     let to = b.nic_id();
     let mut send = |kinds: &[(FrameType, u8)]| {
         let mut kinds = kinds.iter().zip(0..);
@@ -103,7 +93,7 @@ fn frames_that_more_follow_wake_nobody() {
 
 #[test]
 fn only_frames_for_the_port_are_taken_from_the_wire() {
-    let (mut port, tap, _host) = on_tap(PacketSettings::default());
+    let (mut port, tap, _host) = on_tap();
     let own = port.nic_id();
     let mut body = [0; 46];
     write(&mut body, A, 1);
@@ -146,7 +136,7 @@ fn only_frames_for_the_port_are_taken_from_the_wire() {
 #[test]
 fn full_interface_takes_each_frame_once() {
     const FRAMES: u32 = 5000;
-    let (mut port, tap, _host) = on_tap(PacketSettings::default());
+    let (mut port, tap, _host) = on_tap();
     let (mut written, mut next, mut full) = (0, 0, 0);
     let mut frame = Vec::new();
     until("all frames on the wire", || {
@@ -173,13 +163,12 @@ fn full_interface_takes_each_frame_once() {
 #[test]
 fn endpoints_of_one_interface_get_their_own_frames() {
     let veth = Veth::new(1500);
-    let settings = PacketSettings::default();
-    let mut a = ok(veth.port(0, A, settings));
-    let mut b = [1, 2].map(|endpoint| ok(veth.port(1, endpoint, settings)));
-    let taken = veth.port(1, 2, settings).unwrap_err().to_string();
+    let mut a = ok(veth.port(0, A));
+    let mut b = [1, 2].map(|endpoint| ok(veth.port(1, endpoint)));
+    let taken = veth.port(1, 2).unwrap_err().to_string();
     assert!(taken.contains("endpoint 2 of m0: it is taken by process"), "{taken}");
     // The other host has numbers of its own.
-    ok(veth.port(0, 2, settings));
+    ok(veth.port(0, 2));
     for number in 0..200 {
         send(&mut a, To::port(&b[number as usize % 2]), &[(number, 60)]);
     }
@@ -188,14 +177,14 @@ fn endpoints_of_one_interface_get_their_own_frames() {
         assert_eq!(numbers, (0..200).filter(|number| number % 2 == odd).collect::<Vec<_>>());
     }
     drop(b);
-    ok(veth.port(1, 2, settings));
+    ok(veth.port(1, 2));
 }
 
 #[test]
 fn interface_that_goes_down_is_named_and_works_when_it_is_back() {
     let veth = Veth::new(1500);
-    let mut a = ok(veth.port(0, A, PacketSettings::default()));
-    let mut b = ok(veth.port(1, B, PacketSettings::default()));
+    let mut a = ok(veth.port(0, A));
+    let mut b = ok(veth.port(1, B));
     let to = To::port(&b);
     veth.ip(0, "link set m0 down");
     assert!(sleep(&a, PollFlags::IN), "nobody is told that the interface went down");
@@ -204,7 +193,7 @@ fn interface_that_goes_down_is_named_and_works_when_it_is_back() {
     a.clear().unwrap();
     let down = offer(&mut a, to, false).unwrap_err().to_string();
     assert_eq!(down, "send through m0: the interface is down; bring it up: ip link set m0 up");
-    let opened = veth.port(0, 4, PacketSettings::default()).unwrap_err();
+    let opened = veth.port(0, 4).unwrap_err();
     assert!(matches!(opened, PortError::Down { .. }), "{opened}");
 
     veth.ip(0, "link set m0 up");
@@ -224,8 +213,8 @@ fn interface_that_goes_down_is_named_and_works_when_it_is_back() {
 #[test]
 fn smaller_mtu_is_told_and_holds_no_other_frame_up() {
     let veth = Veth::new(1500);
-    let mut a = ok(veth.port(0, A, PacketSettings::default()));
-    let mut b = ok(veth.port(1, B, PacketSettings::default()));
+    let mut a = ok(veth.port(0, A));
+    let mut b = ok(veth.port(1, B));
     let to = To::port(&b);
     veth.ip(0, "link set m0 mtu 1000");
     let mut lengths = [60, 1500, 61].iter();
@@ -245,7 +234,7 @@ fn smaller_mtu_is_told_and_holds_no_other_frame_up() {
 #[test]
 fn interface_without_an_address_is_refused() {
     let host = ok(Host::create("a", &[Station::new("a", 1)]));
-    let open = |name: &str| ok(host.enter_net(|| PacketPort::open(name, 1, &Default::default())));
+    let open = |name: &str| ok(host.enter_net(|| PacketPort::open(name, 1)));
     assert!(open("no-such").unwrap_err().to_string().contains("no-such"));
     // The loopback has one, of zeros, and more MTU than a port.
     assert_eq!(ok(open("lo")).mtu(), 9216);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ::mx::address::Address;
 use ::mx::wire::{BULK_FRAME, FrameType};
-use mx_io::port::packet::{PacketPort, PacketSettings};
+use mx_io::port::packet::PacketPort;
 use mx_io::port::tcp_bulk::{MAX_OPENING, TcpBulkPort};
 use mx_io::port::{BulkPath, BulkState, ENDPOINT_AT, NicId, Outgoing, Port, Transmitted};
 
@@ -182,7 +182,7 @@ fn connection_that_breaks_is_opened_again_whatever_is_sent() {
 fn peer_without_tcp_is_asked_once_a_second() {
     let veth = Veth::with_addresses();
     let mut a = veth.tcp_bulk_port(0, A).unwrap();
-    let mut b = veth.port(1, B, PacketSettings::default()).unwrap();
+    let mut b = veth.port(1, B).unwrap();
     let to = To::port(&b);
     let start = Instant::now();
     let mut asked = 0;
@@ -279,7 +279,7 @@ fn call_once(to: To, ip: [u8; 4], port: u16) -> impl FnMut(&mut [u8]) -> Option<
 fn one_who_cannot_read_frames_for_a_peer_is_not_taken_for_it() {
     let veth = Veth::with_addresses();
     let mut a = veth.tcp_bulk_port(0, A).unwrap();
-    let mut forger = veth.port(1, 99, PacketSettings::default()).unwrap();
+    let mut forger = veth.port(1, 99).unwrap();
     let listener = veth.enter(1, || TcpListener::bind((Ipv4Addr::new(10, 88, 0, 2), 0)).unwrap());
     call(&mut forger, To::port(&a), listener.local_addr().unwrap());
     veth.enter(0, || look(&mut a));
@@ -297,7 +297,7 @@ fn one_who_cannot_read_frames_for_a_peer_is_not_taken_for_it() {
 fn port_connects_to_none_but_neighbours() {
     let veth = Veth::with_addresses();
     let mut a = veth.tcp_bulk_port(0, A).unwrap();
-    let mut forger = veth.port(1, 99, PacketSettings::default()).unwrap();
+    let mut forger = veth.port(1, 99).unwrap();
     let of_host = |host, at: ([u8; 4], u16)| {
         veth.enter(host, || TcpListener::bind(SocketAddr::from(at)).unwrap())
     };
@@ -331,7 +331,7 @@ fn port_connects_to_none_but_neighbours() {
 fn frame_about_connections_that_is_none_is_counted() {
     let veth = Veth::with_addresses();
     let mut a = veth.tcp_bulk_port(0, A).unwrap();
-    let mut other = veth.port(1, B, PacketSettings::default()).unwrap();
+    let mut other = veth.port(1, B).unwrap();
     let to = To::port(&a);
     // Too short; of no kind; the answer to a question that nobody asked.
     let mut frames = [(24, 0), (28, 2), (28, 1)].into_iter();
@@ -350,7 +350,7 @@ fn frame_about_connections_that_is_none_is_counted() {
 #[test]
 fn address_of_another_host_is_refused() {
     let veth = Veth::with_addresses();
-    let plain = veth.port(0, A, PacketSettings::default()).unwrap();
+    let plain = veth.port(0, A).unwrap();
     let elsewhere = Ipv4Addr::new(192, 0, 2, 1);
     let index = plain.index();
     let opened = veth.enter(0, || TcpBulkPort::new(plain, index, elsewhere));

@@ -26,7 +26,7 @@ use mx::ids::PeerId;
 use mx::matching::Match;
 use mx::status::Code;
 use mx_io::endpoint::{Completed, Endpoint, Life, MxError, Progress, Request, Waiting};
-use mx_io::port::packet::{PacketPort, PacketSettings};
+use mx_io::port::packet::PacketPort;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -134,8 +134,8 @@ struct Driver {
 impl Driver {
     fn open(spec: &AgentSpec) -> Result<Self, String> {
         let (interface, settings) = spec.mx()?;
-        let port = PacketPort::open(interface, settings.endpoint, &PacketSettings::default())
-            .map_err(|error| error.to_string())?;
+        let port =
+            PacketPort::open(interface, settings.endpoint).map_err(|error| error.to_string())?;
         let config = Config {
             mtu: MAX_MTU,
             marks: settings.marks.0,

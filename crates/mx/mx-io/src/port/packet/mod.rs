@@ -15,9 +15,6 @@
 //! does and a single frame a quarter more than `send`, because the kernel then has to keep pages of
 //! the ring alive for as long as the frame is under way, and copies them where it cannot.
 //!
-//! What marks a frame is a byte that only our NICs know. With a [`VlanTag`], marked frames also
-//! have a priority that others see: it selects a queue, or is kept by a switch.
-//!
 //! An interface without a carrier takes no frames: the port is full until the cable is back.
 //!
 //! The port needs `CAP_NET_RAW` in the network namespace of its interface, only to be opened. It
@@ -46,39 +43,10 @@ use sys::netlink::Netlink;
 use sys::option;
 
 const HEADER: usize = 14;
-const TAG: usize = 4;
 /// What may wait to be sent, in bytes: more than the frames of a system call.
 const SEND_ROOM: usize = 4 << 20;
-/// The most memory of a ring, in bytes.
-const MAX_RING: usize = 1 << 30;
-
-/// What a packet port is like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PacketSettings {
-    /// Memory for frames that come and were not looked at, in bytes, up to 1 GiB; so much for
-    /// frames of large messages, and so much for others.
-    pub ring_bytes: usize,
-    /// The tag that all frames leave with, if any.
-    pub vlan: Option<VlanTag>,
-}
-
-impl Default for PacketSettings {
-    /// Room for some 2,600 frames of 1500 bytes, or 400 of 9000; no tag.
-    fn default() -> Self {
-        Self { ring_bytes: 4 << 20, vlan: None }
-    }
-}
-
-/// A VLAN tag (IEEE 802.1Q) whose priority shows others what is marked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VlanTag {
-    /// The VLAN, 0 to 4094; 0 is none, only a priority.
-    pub id: u16,
-    /// The priority of marked frames, 0 to 7.
-    pub marked: u8,
-    /// The priority of other frames, 0 to 7.
-    pub unmarked: u8,
-}
+/// Memory of each ring, in bytes: for some 2,600 frames of 1500 bytes, or 400 of 9000.
+const RING: usize = 4 << 20;
 
 /// A port on an Ethernet interface.
 pub struct PacketPort {
@@ -96,7 +64,6 @@ pub struct PacketPort {
     /// Which ring is received from first.
     replies_first: bool,
     outbox: Outbox,
-    vlan: Option<VlanTag>,
     counters: PortCounters,
     _claim: Claim,
 }
@@ -118,12 +85,7 @@ impl PacketPort {
     /// # Errors
     /// If there is no such interface, it is down or not of Ethernet, the endpoint is taken, or the
     /// caller lacks `CAP_NET_RAW`.
-    pub fn open(
-        interface: &str,
-        endpoint: u8,
-        settings: &PacketSettings,
-    ) -> Result<Self, PortError> {
-        settings.check(interface)?;
+    pub fn open(interface: &str, endpoint: u8) -> Result<Self, PortError> {
         let link = Netlink::open()?.link(interface)?;
         let Ok(mac) = link.mac.as_slice().try_into() else {
             return Err(PortError::NotEthernet { port: interface.to_owned() });
@@ -141,7 +103,7 @@ impl PacketPort {
             let remedy = "is CONFIG_PACKET in the kernel? zgrep CONFIG_PACKET= /proc/config.gz";
             // Filter and ring first, then the interface: so no frame is queued that is for others.
             let ring = filter::attach(socket.as_fd(), nic, endpoint, class)
-                .and_then(|()| Ring::new(socket.as_fd(), mtu.into(), settings.ring_bytes))
+                .and_then(|()| Ring::new(socket.as_fd(), mtu.into(), RING))
                 .and_then(|ring| set_up(socket.as_fd(), link.index).map(|()| ring))
                 .map_err(PortError::system("set up a packet socket", interface, remedy))?;
             Ok((ring, PacketSocket::new(socket)))
@@ -149,7 +111,6 @@ impl PacketPort {
         // In this order.
         let (ring, socket) = open(Class::Prompt)?;
         let (replies, reply_socket) = open(Class::Replies)?;
-        let header = HEADER + if settings.vlan.is_some() { TAG } else { 0 };
         Ok(Self {
             name: interface.to_owned(),
             index: link.index,
@@ -161,8 +122,7 @@ impl PacketPort {
             replies,
             reply_socket,
             replies_first: false,
-            outbox: Outbox::new(header, mtu.into(), false),
-            vlan: settings.vlan,
+            outbox: Outbox::new(HEADER, mtu.into(), false),
             counters: PortCounters::default(),
             _claim: claim,
         })
@@ -176,16 +136,12 @@ impl PacketPort {
 
     /// Writes frames into the outbox while there is room; whether there are no more.
     fn fill(&mut self, write: &mut WriteFrame<'_>) -> bool {
-        let header = HEADER + if self.vlan.is_some() { TAG } else { 0 };
         while let Some(frame) = self.outbox.vacant() {
-            let Some(outgoing) = write.next(&mut frame[header..]) else { return true };
+            let Some(outgoing) = write.next(&mut frame[HEADER..]) else { return true };
             frame[..6].copy_from_slice(&outgoing.to.0);
             frame[6..12].copy_from_slice(&self.nic.0);
-            if let Some(tag) = self.vlan {
-                frame[12..16].copy_from_slice(&tag.bytes(outgoing.marked));
-            }
-            frame[header - 2..header].copy_from_slice(&ETHER_TYPE.to_be_bytes());
-            self.outbox.push(header + outgoing.length);
+            frame[12..HEADER].copy_from_slice(&ETHER_TYPE.to_be_bytes());
+            self.outbox.push(HEADER + outgoing.length);
         }
         false
     }
@@ -306,31 +262,6 @@ impl Port for PacketPort {
     }
 }
 
-impl PacketSettings {
-    fn check(&self, port: &str) -> Result<(), PortError> {
-        let fail = |what, range| Err(PortError::Setting { port: port.to_owned(), what, range });
-        if !(1..=MAX_RING).contains(&self.ring_bytes) {
-            return fail(format!("a ring of {} bytes", self.ring_bytes), "1 to 1073741824");
-        }
-        let Some(VlanTag { id, marked, unmarked }) = self.vlan else { return Ok(()) };
-        if id > 4094 {
-            return fail(format!("VLAN {id}"), "0 to 4094");
-        }
-        match marked.max(unmarked) {
-            0..=7 => Ok(()),
-            priority => fail(format!("VLAN priority {priority}"), "0 to 7"),
-        }
-    }
-}
-
-impl VlanTag {
-    fn bytes(self, marked: bool) -> [u8; TAG] {
-        let priority = if marked { self.marked } else { self.unmarked };
-        let [high, low] = (u16::from(priority) << 13 | self.id).to_be_bytes();
-        [0x81, 0x00, high, low]
-    }
-}
-
 /// Whether a frame of the first ring is there to wake somebody: it is in the second, too.
 fn is_signal(frame: &[u8]) -> bool {
     let [high, low] = ETHER_TYPE.to_be_bytes();
@@ -376,27 +307,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_out_of_range_are_refused() {
-        let good = PacketSettings::default();
-        let tag = |id, marked, unmarked| PacketSettings {
-            vlan: Some(VlanTag { id, marked, unmarked }),
-            ..good
-        };
-        assert!(good.check("a").is_ok() && tag(4094, 7, 0).check("a").is_ok());
-        let no_ring = PacketSettings { ring_bytes: 0, ..good };
-        for bad in [no_ring, tag(4095, 0, 0), tag(1, 8, 0), tag(1, 0, 8)] {
-            assert!(bad.check("a").is_err(), "{bad:?}");
-        }
-    }
-
-    #[test]
-    fn tag_shows_the_mark() {
-        let tag = VlanTag { id: 0x123, marked: 6, unmarked: 1 };
-        assert_eq!(tag.bytes(true), [0x81, 0, 0xc1, 0x23]);
-        assert_eq!(tag.bytes(false), [0x81, 0, 0x21, 0x23]);
-    }
-
-    #[test]
     fn sender_is_read_behind_one_tag() {
         let plain = [&[1; 6][..], &[2; 6], &[0x86, 0xdf, 9, 9]].concat();
         let tagged = [&plain[..12], &[0x81, 0, 0, 5], &plain[12..]].concat();
@@ -411,7 +321,7 @@ mod tests {
 
     #[test]
     fn missing_interface_is_named() {
-        let error = PacketPort::open("no-such-device", 1, &PacketSettings::default()).unwrap_err();
+        let error = PacketPort::open("no-such-device", 1).unwrap_err();
         assert!(error.to_string().contains("no-such-device"), "{error}");
     }
 
@@ -423,7 +333,7 @@ mod tests {
                 sets.effective.remove(CapabilitySet::NET_RAW);
                 set_capabilities(None, sets).unwrap();
             }
-            PacketPort::open("lo", 77, &PacketSettings::default())
+            PacketPort::open("lo", 77)
         });
         let error = outcome.join().unwrap().unwrap_err();
         assert!(matches!(error, PortError::NotAllowed { .. }), "{error}");
