@@ -4,11 +4,9 @@ use core::fmt;
 
 use crate::ids::{PeerId, ReceiveId, SendId};
 
-/// What became of a request (`mx_status_code_t`).
+/// Why a request failed, or why a peer was lost (`mx_status_code_t`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Code {
-    /// It did what was asked.
-    Success,
+pub enum RequestError {
     /// The message was longer than the receive; what fitted was delivered.
     Truncated,
     /// It was cancelled.
@@ -35,10 +33,18 @@ pub enum Code {
     Aborted,
 }
 
-impl fmt::Display for Code {
+impl RequestError {
+    /// Whether it is about a connection to an earlier instance of the peer, which is over: connect
+    /// again.
+    #[must_use]
+    pub const fn is_of_earlier_instance(self) -> bool {
+        matches!(self, Self::Restarted | Self::Closed | Self::Unreachable)
+    }
+}
+
+impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Success => "success",
             Self::Truncated => "message was longer than the receive",
             Self::Cancelled => "cancelled",
             Self::Unreachable => "peer does not answer",
@@ -55,11 +61,13 @@ impl fmt::Display for Code {
     }
 }
 
+impl core::error::Error for RequestError {}
+
 /// How a request ended (`mx_status_t`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
     /// Whether it did what was asked.
-    pub code: Code,
+    pub result: Result<(), RequestError>,
     /// The peer that sent the message, or that it was sent to. Unknown for a receive that ended
     /// before a message came.
     pub peer: Option<PeerId>,
@@ -82,16 +90,16 @@ pub enum Event<R> {
     /// A receive has ended, and gives its memory back.
     Received(ReceiveId, Status, R),
     /// The attempt to connect has ended.
-    Connected(PeerId, Code),
+    Connected(PeerId, Result<(), RequestError>),
     /// A peer that was connected is lost, for this reason. Its requests have ended.
-    Lost(PeerId, Code),
+    Lost(PeerId, RequestError),
 }
 
 /// Why a request was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// This peer is unknown, or lost, for the reason given then.
-    NoPeer(Code),
+    NoPeer(RequestError),
     /// The match information has bits outside the mask (`MX_BAD_MATCH_MASK`).
     BadMask,
     /// The mask does not cover the bits of the context.
@@ -107,7 +115,7 @@ pub enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoPeer(code) => write!(f, "no connection to this peer: {code}"),
+            Self::NoPeer(error) => write!(f, "no connection to this peer: {error}"),
             Self::BadMask => f.write_str("match information has bits outside the mask"),
             Self::ContextNotCovered => f.write_str("mask does not cover the bits of the context"),
             Self::Closing => f.write_str("endpoint is being closed"),

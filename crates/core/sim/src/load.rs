@@ -9,7 +9,7 @@ use bytes::Bytes;
 use mx::config::Config;
 use mx::ids::PeerId;
 use mx::matching::Match;
-use mx::status::{Code, Event};
+use mx::status::Event;
 
 use crate::network::Wires;
 use crate::world::{End, Occurrence, World, address};
@@ -118,7 +118,7 @@ impl Running<'_> {
         }
         let until = self.world.now() + Duration::from_millis(1_000);
         while let Some(occurrence) = self.world.next(until) {
-            assert!(matches!(occurrence, Occurrence::Event(_, Event::Connected(_, Code::Success))));
+            assert!(matches!(occurrence, Occurrence::Event(_, Event::Connected(_, Ok(())))));
         }
     }
 
@@ -139,13 +139,13 @@ impl Running<'_> {
         while let Some(occurrence) = self.world.next(until) {
             match occurrence {
                 Occurrence::Event(_, Event::Sent(_, status)) => {
-                    assert_eq!(status.code, Code::Success);
+                    assert_eq!(status.result, Ok(()));
                     if self.load.every.is_none() {
                         self.send(status.context as usize);
                     }
                 }
                 Occurrence::Event(_, Event::Received(_, status, data)) => {
-                    assert_eq!((status.code, &data[..]), (Code::Success, &self.message[..]));
+                    assert_eq!((status.result, &data[..]), (Ok(()), &self.message[..]));
                     self.received(status.context as usize, status.match_info, data);
                 }
                 Occurrence::Event(_, event) => panic!("{event:?}"),

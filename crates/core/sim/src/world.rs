@@ -224,8 +224,9 @@ impl World {
                 let kind = match &event {
                     Event::Sent(_, status) => status.context << 2,
                     Event::Received(_, status, _) => status.context << 2 | 1,
-                    Event::Connected(_, code) => (*code as u64) << 2 | 2,
-                    Event::Lost(_, code) => (*code as u64) << 2 | 3,
+                    Event::Connected(_, Ok(())) => 2,
+                    Event::Connected(_, Err(error)) => (*error as u64 + 1) << 2 | 2,
+                    Event::Lost(_, error) => (*error as u64 + 1) << 2 | 3,
                 };
                 self.note([host as u64, kind, 1]);
                 return Some(Occurrence::Event(host, event));

@@ -10,7 +10,7 @@ use lies::{POISON, any_body, frame, header};
 use mx::config::Config;
 use mx::ids::PeerId;
 use mx::matching::Match;
-use mx::status::{Code, Event};
+use mx::status::{Event, RequestError};
 use mx::wire::{self, Header};
 use sim::model::BLANK;
 use sim::network::Wires;
@@ -130,14 +130,17 @@ fn check(told: Vec<(usize, Event<Vec<u8>>)>, received: &mut [usize; 2]) {
     for (host, event) in told {
         match event {
             Event::Received(_, status, data) => {
-                assert_eq!(status.code, Code::Success);
+                assert_eq!(status.result, Ok(()));
                 assert!(data[..] == contents(status.length as usize, 1 - host)[..], "other bytes");
                 received[host] += 1;
             }
-            Event::Sent(_, status) => assert_eq!(status.code, Code::Success),
+            Event::Sent(_, status) => assert_eq!(status.result, Ok(())),
             // The liar is found out sooner or later.
-            Event::Lost(_, Code::Protocol | Code::Closed | Code::Restarted) => {}
-            Event::Connected(_, Code::Success) => {}
+            Event::Lost(
+                _,
+                RequestError::Protocol | RequestError::Closed | RequestError::Restarted,
+            ) => {}
+            Event::Connected(_, Ok(())) => {}
             other => panic!("{other:?}"),
         }
     }

@@ -4,7 +4,7 @@ use base::time::Duration;
 use bytes::Bytes;
 use mx::config::Config;
 use mx::matching::Match;
-use mx::status::{Code, Event};
+use mx::status::{Event, RequestError};
 use sim::network::Wires;
 use sim::world::{End, Occurrence, World, address};
 
@@ -58,11 +58,14 @@ fn one_that_is_lost_holds_up_nobody_else() {
         let mut ends = Vec::new();
         while let Some(occurrence) = world.next(until) {
             if let Occurrence::Event(0, Event::Received(_, status, _)) = occurrence {
-                ends.push(status.code);
+                ends.push(status.result);
             }
         }
         ends.sort_unstable();
-        assert_eq!(ends[..2], [Code::Success; 2]);
-        assert!(matches!(ends[2..], [Code::Restarted | Code::Unreachable]), "{ends:?}");
+        assert_eq!(ends[..2], [Ok(()); 2]);
+        assert!(
+            matches!(ends[2..], [Err(RequestError::Restarted | RequestError::Unreachable)]),
+            "{ends:?}"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char};
 
-use mx::status::Code;
+use mx::status::RequestError;
 
 /// What a call returns. Values are only ever added.
 #[repr(C)]
@@ -99,21 +99,24 @@ pub enum earmark_mx_status_code_t {
 pub(crate) use earmark_mx_return_t as Return;
 use earmark_mx_status_code_t as Status;
 
-pub(crate) const fn of(code: Code) -> Status {
-    match code {
-        Code::Success => Status::EARMARK_MX_STATUS_SUCCESS,
-        Code::Truncated => Status::EARMARK_MX_STATUS_TRUNCATED,
-        Code::Cancelled => Status::EARMARK_MX_STATUS_CANCELLED,
-        Code::Unreachable => Status::EARMARK_MX_STATUS_UNREACHABLE,
-        Code::Restarted => Status::EARMARK_MX_STATUS_RESTARTED,
-        Code::Closed => Status::EARMARK_MX_STATUS_CLOSED,
-        Code::NoEndpoint => Status::EARMARK_MX_STATUS_NO_ENDPOINT,
-        Code::BadKey => Status::EARMARK_MX_STATUS_BAD_KEY,
-        Code::BadVersion => Status::EARMARK_MX_STATUS_BAD_VERSION,
-        Code::Busy => Status::EARMARK_MX_STATUS_BUSY,
-        Code::Timeout => Status::EARMARK_MX_STATUS_TIMEOUT,
-        Code::Protocol => Status::EARMARK_MX_STATUS_PROTOCOL,
-        Code::Aborted => Status::EARMARK_MX_STATUS_ABORTED,
+pub(crate) const fn of(result: Result<(), RequestError>) -> Status {
+    let error = match result {
+        Ok(()) => return Status::EARMARK_MX_STATUS_SUCCESS,
+        Err(error) => error,
+    };
+    match error {
+        RequestError::Truncated => Status::EARMARK_MX_STATUS_TRUNCATED,
+        RequestError::Cancelled => Status::EARMARK_MX_STATUS_CANCELLED,
+        RequestError::Unreachable => Status::EARMARK_MX_STATUS_UNREACHABLE,
+        RequestError::Restarted => Status::EARMARK_MX_STATUS_RESTARTED,
+        RequestError::Closed => Status::EARMARK_MX_STATUS_CLOSED,
+        RequestError::NoEndpoint => Status::EARMARK_MX_STATUS_NO_ENDPOINT,
+        RequestError::BadKey => Status::EARMARK_MX_STATUS_BAD_KEY,
+        RequestError::BadVersion => Status::EARMARK_MX_STATUS_BAD_VERSION,
+        RequestError::Busy => Status::EARMARK_MX_STATUS_BUSY,
+        RequestError::Timeout => Status::EARMARK_MX_STATUS_TIMEOUT,
+        RequestError::Protocol => Status::EARMARK_MX_STATUS_PROTOCOL,
+        RequestError::Aborted => Status::EARMARK_MX_STATUS_ABORTED,
     }
 }
 

@@ -5,7 +5,7 @@ use std::ffi::{CString, c_char};
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use mx::status::{Code, Refusal};
+use mx::status::{Refusal, RequestError};
 use mx_io::endpoint::MxError;
 use mx_io::port::PortError;
 
@@ -35,7 +35,7 @@ impl From<MxError> for Failure {
             MxError::Port(port) => of_port(port),
             MxError::Broken(_) => Return::EARMARK_MX_PORT_FAILED,
             MxError::Refused(refusal) => of_refusal(*refusal),
-            MxError::Connect { code, .. } => of_code(*code),
+            MxError::Connect { error, .. } => of_failed(*error),
             MxError::Resolve(_) => Return::EARMARK_MX_HOST_NOT_FOUND,
             MxError::System(_) => Return::EARMARK_MX_NO_RESOURCES,
             MxError::Unfinished(_) => Return::EARMARK_MX_UNFINISHED,
@@ -66,14 +66,14 @@ const fn of_refusal(refusal: Refusal) -> Return {
 }
 
 /// Why a connection did not come about.
-const fn of_code(code: Code) -> Return {
-    match code {
-        Code::BadKey => Return::EARMARK_MX_BAD_KEY,
-        Code::NoEndpoint => Return::EARMARK_MX_NO_ENDPOINT,
-        Code::BadVersion => Return::EARMARK_MX_BAD_VERSION,
-        Code::Busy => Return::EARMARK_MX_BUSY,
-        Code::Timeout => Return::EARMARK_MX_TIMEOUT,
-        Code::Aborted => Return::EARMARK_MX_CLOSING,
+const fn of_failed(error: RequestError) -> Return {
+    match error {
+        RequestError::BadKey => Return::EARMARK_MX_BAD_KEY,
+        RequestError::NoEndpoint => Return::EARMARK_MX_NO_ENDPOINT,
+        RequestError::BadVersion => Return::EARMARK_MX_BAD_VERSION,
+        RequestError::Busy => Return::EARMARK_MX_BUSY,
+        RequestError::Timeout => Return::EARMARK_MX_TIMEOUT,
+        RequestError::Aborted => Return::EARMARK_MX_CLOSING,
         _ => Return::EARMARK_MX_PEER_LOST,
     }
 }

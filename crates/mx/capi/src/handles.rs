@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use mx::address::{Address, NicId};
 use mx::ids::PeerId;
-use mx::status::Code;
+use mx::status::RequestError;
 use mx_io::endpoint::{Completed, Endpoint, Request};
 use mx_io::memory::Copies;
 use slotmap::{Key, KeyData, SlotMap};
@@ -64,7 +64,7 @@ pub(crate) struct Open {
     addresses: RwLock<HashMap<PeerId, Address>>,
     pub(crate) connecting: Mutex<()>,
     /// How an attempt of such a thread ended, if another one came across it.
-    pub(crate) connected: Mutex<Option<(PeerId, Code)>>,
+    pub(crate) connected: Mutex<Option<(PeerId, Result<(), RequestError>)>>,
     /// How often earmark_mx_wakeup() was called.
     pub(crate) wakeups: AtomicU64,
     pub(crate) closing: AtomicBool,
@@ -159,13 +159,13 @@ impl Open {
         let key = RequestKey::from(KeyData::from_ffi(status.context));
         let Some(pending) = self.requests().remove(key) else {
             if let Request::Connect(peer) = request {
-                *lock(&self.connected) = Some((*peer, status.code));
+                *lock(&self.connected) = Some((*peer, status.result));
             }
             return None;
         };
         let source = status.peer.map_or_else(Default::default, |peer| self.address(peer));
         Some(earmark_mx_status_t {
-            code: codes::of(status.code),
+            code: codes::of(status.result),
             flags: 0,
             source,
             match_info: status.match_info,

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mx::address::Address;
-use mx::status::Code;
+use mx::status::RequestError;
 use mx_io::discovery::Found;
 use mx_io::endpoint::{Label, MxError, Request};
 
@@ -240,36 +240,43 @@ fn connect(
         let left = until.saturating_duration_since(Instant::now());
         *lock(&open.connected) = None;
         let request = open.mx.iconnect(address, key, left)?;
-        let code = connected(open, request, until)?;
-        match (code, request) {
-            (Code::Success, Request::Connect(peer)) => return Ok(open.give(peer, address)),
+        let result = connected(open, request, until)?;
+        match (result, request) {
+            (Ok(()), Request::Connect(peer)) => return Ok(open.give(peer, address)),
             // That was a connection to an earlier life, which is over.
-            (Code::Restarted | Code::Closed | Code::Unreachable, _) if Instant::now() < until => {}
-            _ => return Err(MxError::Connect { address, code }.into()),
+            (Err(error), _) if !error.is_of_earlier_instance() || Instant::now() >= until => {
+                return Err(MxError::Connect { address, error }.into());
+            }
+            _ => {}
         }
     }
 }
 
 /// How an attempt ends. A thread that waits for any request may get the completion in place of this
 /// one.
-fn connected(open: &Open, request: Request, until: Instant) -> Result<Code, Failure> {
+fn connected(
+    open: &Open,
+    request: Request,
+    until: Instant,
+) -> Result<Result<(), RequestError>, Failure> {
     loop {
         // The engine ends the attempt in time; this is for an end that went astray.
         let left = (until + SLICE).saturating_duration_since(Instant::now());
         let completed = open.mx.wait(request, Some(left.min(SLICE)))?;
         let elsewhere = || {
             let seen = *lock(&open.connected);
-            seen.filter(|(peer, _)| Request::Connect(*peer) == request).map(|(_, code)| code)
+            seen.filter(|(peer, _)| Request::Connect(*peer) == request).map(|(_, result)| result)
         };
-        if let Some(code) = completed.map(|completed| completed.status.code).or_else(elsewhere) {
-            return Ok(code);
+        if let Some(result) = completed.map(|completed| completed.status.result).or_else(elsewhere)
+        {
+            return Ok(result);
         }
         if open.closing.load(Ordering::Acquire) {
-            return Ok(Code::Aborted);
+            return Ok(Err(RequestError::Aborted));
         }
         if left.is_zero() {
             open.mx.forget(request);
-            return Ok(Code::Timeout);
+            return Ok(Err(RequestError::Timeout));
         }
     }
 }

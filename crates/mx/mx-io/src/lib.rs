@@ -15,7 +15,6 @@
 //! use mx_io::port::wire::Wire;
 //! use mx::config::Config;
 //! use mx::matching::Match;
-//! use mx::status::Code;
 //!
 //! // Within this process; `PacketPort::open("eth0", 1)` is Ethernet.
 //! let wire = Wire::new(1500, 512)?;
@@ -32,7 +31,7 @@
 //! let send = a.isend(peer, 7, Bytes::from_static(b"hello"))?;
 //! let sent = a.wait(send, Some(timeout))?.expect("there was time");
 //! let received = b.wait(receive, Some(timeout))?.expect("there was time");
-//! assert_eq!((sent.status.code, received.status.code), (Code::Success, Code::Success));
+//! assert_eq!((sent.status.result, received.status.result), (Ok(()), Ok(())));
 //! let length = received.status.transferred as usize;
 //! assert_eq!(&received.sink.expect("it is a receive")[..length], b"hello");
 //!

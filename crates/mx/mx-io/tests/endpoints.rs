@@ -10,7 +10,7 @@ use mx::address::Address;
 use mx::config::Config;
 use mx::ids::PeerId;
 use mx::matching::Match;
-use mx::status::Code;
+use mx::status::RequestError;
 use mx_io::endpoint::{Completed, Endpoint, Life, MxError, Progress, Request, Waiting};
 use mx_io::port::NicId;
 use mx_io::port::wire::Wire;
@@ -65,7 +65,7 @@ fn messages_go_back_and_forth_however_one_waits() {
             scope.spawn(|| {
                 for round in 0..200_u64 {
                     let got = receive(&b, 300_000);
-                    assert_eq!(got.status.code, Code::Success);
+                    assert_eq!(got.status.result, Ok(()));
                     let length = got.status.transferred as usize;
                     let mut data = got.sink.unwrap();
                     data.truncate(length);
@@ -88,7 +88,7 @@ fn messages_go_back_and_forth_however_one_waits() {
                 assert_eq!(got.status.match_info, round as u64);
                 assert_eq!(got.sink.unwrap()[..size], message);
                 let sent = a.wait(sent, Some(LONG)).unwrap().unwrap();
-                assert_eq!(sent.status.code, Code::Success);
+                assert_eq!(sent.status.result, Ok(()));
             }
             has_all.store(true, Ordering::Relaxed);
         });
@@ -159,7 +159,7 @@ fn whoever_waits_can_be_woken() {
     });
     let Request::Receive(receive) = request else { panic!() };
     assert!(a.cancel(receive).unwrap());
-    assert_eq!(a.wait(request, None).unwrap().unwrap().status.code, Code::Cancelled);
+    assert_eq!(a.wait(request, None).unwrap().unwrap().status.result, Err(RequestError::Cancelled));
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn connection_that_has_ended_cannot_be_withdrawn() {
     while a.peek().unwrap() != Some(request) {}
     assert!(!a.withdraw(request).unwrap());
     let ended = a.wait(request, Some(LONG)).unwrap().expect("its end is still told");
-    assert_eq!(ended.status.code, Code::Success);
+    assert_eq!(ended.status.result, Ok(()));
 }
 
 #[test]
@@ -204,9 +204,9 @@ fn nobody_there_is_told() {
     let (a, b) = pair(Config::default(), Life::default());
     let nowhere = Address { endpoint: 77, ..b.address() };
     let refused = a.connect(nowhere, 0, Duration::from_millis(100)).unwrap_err();
-    assert!(matches!(refused, MxError::Connect { code: Code::Timeout, .. }), "{refused}");
+    assert!(matches!(refused, MxError::Connect { error: RequestError::Timeout, .. }), "{refused}");
     let refused = a.connect(b.address(), 1, LONG).unwrap_err();
-    assert!(matches!(refused, MxError::Connect { code: Code::BadKey, .. }), "{refused}");
+    assert!(matches!(refused, MxError::Connect { error: RequestError::BadKey, .. }), "{refused}");
 }
 
 #[test]
@@ -223,8 +223,8 @@ fn connecting_again_finds_the_next_life() {
     let new = connect(&a, &b);
     assert_ne!(new, old, "a connection to a life that is over");
     let sent = a.issend(new, 7, Bytes::from_static(b"hello")).unwrap();
-    assert_eq!(receive(&b, 5).status.code, Code::Success);
-    assert_eq!(a.wait(sent, Some(LONG)).unwrap().unwrap().status.code, Code::Success);
+    assert_eq!(receive(&b, 5).status.result, Ok(()));
+    assert_eq!(a.wait(sent, Some(LONG)).unwrap().unwrap().status.result, Ok(()));
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn closing_waits_for_what_is_on_its_way() {
     println!("{closed:?} {}", b.dump());
     closed.unwrap();
     let got = b.wait(large, Some(LONG)).unwrap().unwrap();
-    assert_eq!((got.status.code, got.status.transferred), (Code::Success, 3 << 20));
+    assert_eq!((got.status.result, got.status.transferred), (Ok(()), 3 << 20));
     assert_eq!(receive(&b, 20_000).sink.unwrap(), vec![6; 20_000]);
 }
 

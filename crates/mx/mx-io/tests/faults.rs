@@ -6,7 +6,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use mx::config::Config;
 use mx::matching::Match;
-use mx::status::Code;
 use mx::wire::FrameType;
 use mx_io::endpoint::{Completed, Endpoint, Life};
 use mx_io::port::NicId;
@@ -43,7 +42,7 @@ fn echo(faults: &str, fault: Fault) -> u64 {
             for _ in 0..ROUNDS {
                 let got = b.irecv(None, Match::ANY, vec![0; 300_000]).unwrap();
                 let got = wait(&b, got);
-                assert_eq!(got.status.code, Code::Success);
+                assert_eq!(got.status.result, Ok(()));
                 let mut data = got.sink.unwrap();
                 data.truncate(got.status.transferred as usize);
                 let back = b.isend(got.status.peer.unwrap(), 1, data.into()).unwrap();
@@ -56,7 +55,7 @@ fn echo(faults: &str, fault: Fault) -> u64 {
             let got = a.irecv(None, Match::ANY, vec![0; 300_000]).unwrap();
             let got = wait(&a, got);
             assert_eq!(got.sink.unwrap()[..message.len()], message);
-            assert_eq!(wait(&a, sent).status.code, Code::Success);
+            assert_eq!(wait(&a, sent).status.result, Ok(()));
         }
     });
     b.close(PATIENCE).unwrap();

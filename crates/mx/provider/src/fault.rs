@@ -5,30 +5,29 @@ use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use libc::{ECANCELED, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, EINVAL, EIO, EPROTO, ETIMEDOUT};
-use mx::status::{Code, Refusal};
+use mx::status::{Refusal, RequestError};
 use mx_io::endpoint::MxError;
 
 use crate::abi::constants::{FI_ENOKEY, FI_ETRUNC};
 
-/// The number of libfabric for the end of a request; `None` if it did what was asked.
-pub(crate) fn of_code(code: Code) -> Option<c_int> {
-    Some(match code {
-        Code::Success => return None,
-        Code::Truncated => FI_ETRUNC,
-        Code::Cancelled | Code::Aborted => ECANCELED,
-        Code::Unreachable | Code::NoEndpoint => EHOSTUNREACH,
-        Code::Restarted | Code::Closed => ECONNRESET,
-        Code::BadKey | Code::BadVersion | Code::Busy => ECONNREFUSED,
-        Code::Timeout => ETIMEDOUT,
-        Code::Protocol => EPROTO,
-    })
+/// The number of libfabric for a request that failed.
+pub(crate) const fn of_failed(error: RequestError) -> c_int {
+    match error {
+        RequestError::Truncated => FI_ETRUNC,
+        RequestError::Cancelled | RequestError::Aborted => ECANCELED,
+        RequestError::Unreachable | RequestError::NoEndpoint => EHOSTUNREACH,
+        RequestError::Restarted | RequestError::Closed => ECONNRESET,
+        RequestError::BadKey | RequestError::BadVersion | RequestError::Busy => ECONNREFUSED,
+        RequestError::Timeout => ETIMEDOUT,
+        RequestError::Protocol => EPROTO,
+    }
 }
 
 /// The number of libfabric for a request that was not taken. What is not an everyday matter is
 /// reported to people, too.
 pub(crate) fn of_error(error: &MxError) -> c_int {
     match error {
-        MxError::Refused(Refusal::NoPeer(code)) => of_code(*code).unwrap_or(EHOSTUNREACH),
+        MxError::Refused(Refusal::NoPeer(error)) => of_failed(*error),
         MxError::Refused(Refusal::Closing) => ECANCELED,
         MxError::Refused(_) => EINVAL,
         _ => {

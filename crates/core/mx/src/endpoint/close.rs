@@ -10,7 +10,7 @@ use super::{Contents, Endpoint, Message};
 use crate::buffers::{Sink, Source};
 use crate::ids::PeerId;
 use crate::peer::{Item, Link};
-use crate::status::{Code, Event};
+use crate::status::{Event, RequestError};
 use crate::wire::{Header, Notify, REFUSED};
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
@@ -27,7 +27,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         for (address, id) in peers {
             let link = self.peers.get(id).map(|peer| peer.link);
             if address == self.address || link == Some(Link::Connecting) {
-                self.lose(now, id, Code::Aborted);
+                self.lose(now, id, RequestError::Aborted);
                 continue;
             }
             if let Some(peer) = self.peers.get_mut(id) {
@@ -40,7 +40,12 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         // The others have taken a message that comes.
         for receive in self.matching.drop_all_receives() {
             let match_info = self.receives.get(receive).map_or(0, |receive| receive.match_info);
-            self.complete_receive(receive, Code::Aborted, None, Delivery::nothing(match_info));
+            self.complete_receive(
+                receive,
+                Err(RequestError::Aborted),
+                None,
+                Delivery::nothing(match_info),
+            );
         }
     }
 
@@ -89,11 +94,11 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if let Some(header) = header {
             self.stray(Stray::LastAck { to, header: Header { marked: false, ..header } });
         }
-        self.lose(now, id, Code::Closed);
+        self.lose(now, id, RequestError::Closed);
     }
 
     /// A peer is lost: all that has to do with it ends.
-    pub(super) fn lose(&mut self, now: Instant, id: PeerId, code: Code) {
+    pub(super) fn lose(&mut self, now: Instant, id: PeerId, reason: RequestError) {
         let Some(peer) = self.peers.get(id) else { return };
         let address = peer.address;
         // Not of one that only asked to replace a peer.
@@ -102,36 +107,36 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
         if peer.link == Link::Up {
             self.counters.peers_lost += 1;
-            self.events.push_back(Event::Lost(id, code));
+            self.events.push_back(Event::Lost(id, reason));
         }
         if peer.link == Link::Connecting || peer.wanted_until.is_some() {
-            self.events.push_back(Event::Connected(id, code));
+            self.events.push_back(Event::Connected(id, Err(reason)));
         }
-        self.end_sends(id, code);
-        self.end_transfers(id, code);
+        self.end_sends(id, reason);
+        self.end_transfers(id, reason);
         if let Some(arriving) = self.peers.get_mut(id).and_then(|peer| peer.arriving.take()) {
-            self.break_off(id, arriving, code);
+            self.break_off(id, arriving, reason);
         }
-        self.end_waiting(id, code);
+        self.end_waiting(id, reason);
         let mut receives = Vec::new();
         self.matching.drop_receives(id, |receive| receives.push(receive));
         for receive in receives {
             let match_info = self.receives.get(receive).map_or(0, |receive| receive.match_info);
-            self.complete_receive(receive, code, Some(id), Delivery::nothing(match_info));
+            self.complete_receive(receive, Err(reason), Some(id), Delivery::nothing(match_info));
         }
         self.peers.clear_address(address, id);
-        self.forget(id, code);
+        self.forget(id, reason);
         // What was asked of it takes up no room any more.
         self.ask_for_more(now);
     }
 
     /// Sends that are not complete end now; of the others nobody hears any more.
-    fn end_sends(&mut self, id: PeerId, code: Code) {
+    fn end_sends(&mut self, id: PeerId, reason: RequestError) {
         let Some(peer) = self.peers.get_mut(id) else { return };
         let mut left = Vec::new();
         peer.outbound.abandon(|send| left.push(send));
         for send in left {
-            self.complete_send(send, code, 0);
+            self.complete_send(send, Err(reason), 0);
             // A message of several frames is in the list several times.
             self.sends.remove(send);
         }
@@ -139,7 +144,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     /// Messages that wait and have not arrived will not; the others stay. Those to this endpoint
     /// itself are sends that end now.
-    fn end_waiting(&mut self, id: PeerId, code: Code) {
+    fn end_waiting(&mut self, id: PeerId, reason: RequestError) {
         let Self { messages, matching, counters, .. } = self;
         let is_gone = |id| messages.get(id).is_some_and(|message: &Message| !message.is_here());
         let claimed = self.claimed.iter().filter(|(peer, _)| *peer == id);
@@ -153,14 +158,14 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         for message in gone {
             let contents = self.remove_message(message).map(|message| message.contents);
             if let Some(Contents::Local(send)) = contents {
-                self.complete_send(send, code, 0);
+                self.complete_send(send, Err(reason), 0);
                 self.sends.remove(send);
             }
         }
     }
 
-    pub(super) fn forget(&mut self, id: PeerId, code: Code) {
-        let Some(peer) = self.peers.remove(id, code) else { return };
+    pub(super) fn forget(&mut self, id: PeerId, reason: RequestError) {
+        let Some(peer) = self.peers.remove(id, reason) else { return };
         if let Some(at) = peer.timer_at {
             self.schedule.timers.remove(&(at, id));
         }

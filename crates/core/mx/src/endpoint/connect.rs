@@ -27,7 +27,7 @@ use crate::config::MIN_MTU;
 use crate::counters::Drop;
 use crate::ids::PeerId;
 use crate::peer::{Due, Inbound, Link, Theirs};
-use crate::status::{Code, Event, Refusal};
+use crate::status::{Event, Refusal, RequestError};
 use crate::wire::{Connect, ConnectStatus, FrameType, Header, VERSION};
 
 /// How long until the first repetition of a request.
@@ -39,7 +39,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// sent at once; they wait.
     ///
     /// A peer that there is already is asked whether it still is. If it turns out to have been
-    /// restarted, [`Code::Restarted`] reports that this connection is over: connect again.
+    /// restarted, [`RequestError::Restarted`] reports that this connection is over: connect again.
     ///
     /// # Errors
     /// If this endpoint is being closed.
@@ -78,7 +78,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let Some(peer) = self.peers.get_mut(id) else { return };
         match peer.link {
             Link::Up if peer.address == self.address => {
-                self.events.push_back(Event::Connected(id, Code::Success));
+                self.events.push_back(Event::Connected(id, Ok(())));
             }
             // What is known of it may be old.
             Link::Up => {
@@ -114,14 +114,14 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     }
 
     fn connect_to_self(&mut self, id: PeerId, key: u32) -> PeerId {
-        let code = if key == self.config.key { Code::Success } else { Code::BadKey };
+        let result = if key == self.config.key { Ok(()) } else { Err(RequestError::BadKey) };
         if let Some(peer) = self.peers.get_mut(id) {
             peer.link = Link::Up;
         }
-        if code == Code::BadKey {
-            self.forget(id, code);
+        if let Err(reason) = result {
+            self.forget(id, reason);
         }
-        self.events.push_back(Event::Connected(id, code));
+        self.events.push_back(Event::Connected(id, result));
         id
     }
 
@@ -188,7 +188,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                     self.peers.set_address(address, id);
                     self.is_guest(id, host);
                 } else if let Some(old) = self.peers.candidates.insert(address, id) {
-                    self.forget(old, Code::Timeout);
+                    self.forget(old, RequestError::Timeout);
                 }
                 id
             }
@@ -225,12 +225,12 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             }
             (ConnectStatus::Accepted, _) => {}
             (status, Some(Link::Connecting)) => {
-                let code = match status {
-                    ConnectStatus::BadKey => Code::BadKey,
-                    ConnectStatus::BadVersion => Code::BadVersion,
-                    _ => Code::Busy,
+                let reason = match status {
+                    ConnectStatus::BadKey => RequestError::BadKey,
+                    ConnectStatus::BadVersion => RequestError::BadVersion,
+                    _ => RequestError::Busy,
                 };
-                return self.lose(now, id, code);
+                return self.lose(now, id, reason);
             }
             _ => return self.counters.drop(Drop::Stale),
         }
@@ -257,7 +257,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if peer.link == Link::Connecting {
             peer.link = Link::Up;
             peer.connect_at = Some(now + CONNECT_AGAIN);
-            self.events.push_back(Event::Connected(id, Code::Success));
+            self.events.push_back(Event::Connected(id, Ok(())));
             self.grant(id);
         }
     }

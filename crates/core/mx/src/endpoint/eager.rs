@@ -9,7 +9,7 @@ use super::{Contents, Endpoint, Message};
 use crate::buffers::{Sink, Source};
 use crate::ids::{MessageId, PeerId, SendId};
 use crate::peer::{Arriving, Target};
-use crate::status::Code;
+use crate::status::RequestError;
 
 /// Of the sends in memory that was lent, so many are remembered in vain.
 const ENDED_LENT: usize = 256;
@@ -27,7 +27,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let Some(sending) = self.sends.get(send) else { return };
         let total = sending.total;
         if !sending.source.is_lent() || total == 0 {
-            return self.complete_send(send, Code::Success, total);
+            return self.complete_send(send, Ok(()), total);
         }
         if self.lent.len() > ENDED_LENT + self.sends.len() {
             let sends = &self.sends;
@@ -45,7 +45,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             {
                 sending.source.keep();
                 let total = sending.total;
-                self.complete_send(send, Code::Success, total);
+                self.complete_send(send, Ok(()), total);
                 return true;
             }
         }
@@ -85,7 +85,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             let room = self.receives.get(receive).map_or(0, |receive| receive.sink.capacity());
             let match_info = arriving.match_info;
             let delivery = Delivery { match_info, length, transferred: length.min(room) };
-            self.complete_receive(receive, delivery.code(), Some(id), delivery);
+            self.complete_receive(receive, delivery.result(), Some(id), delivery);
         }
         Ok(())
     }
@@ -132,7 +132,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     }
 
     /// The pieces that are missing will never come.
-    pub(super) fn break_off(&mut self, id: PeerId, arriving: Arriving, code: Code) {
+    pub(super) fn break_off(&mut self, id: PeerId, arriving: Arriving, reason: RequestError) {
         match arriving.target {
             Target::Receive(receive) => {
                 let delivery = Delivery {
@@ -140,7 +140,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                     length: arriving.total.into(),
                     transferred: arriving.have.into(),
                 };
-                self.complete_receive(receive, code, Some(id), delivery);
+                self.complete_receive(receive, Err(reason), Some(id), delivery);
             }
             Target::Message(message) => {
                 let compared = &mut self.counters.compared;

@@ -19,7 +19,7 @@ use crate::buffers::{Sink, Source};
 use crate::counters::Drop;
 use crate::ids::PeerId;
 use crate::peer::Link;
-use crate::status::Code;
+use crate::status::RequestError;
 
 /// So many that have asked may not yet have shown that they are alive.
 const MAX_ANSWERED: usize = 1024;
@@ -60,7 +60,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let is_unused = |link, wanted: Option<Instant>| link == Link::Answered && wanted.is_none();
         if self.peers.get(oldest).is_some_and(|peer| is_unused(peer.link, peer.wanted_until)) {
             self.counters.drop(Drop::Stranger);
-            self.lose(now, oldest, Code::Timeout);
+            self.lose(now, oldest, RequestError::Timeout);
         }
     }
 

@@ -9,14 +9,14 @@ use base::time::{Duration, Instant};
 use super::announced::Announced;
 use super::bulk;
 use super::payload::{payload, payload_from};
-use super::requests::Delivery;
+use super::requests::{Delivery, arrived};
 use super::{Contents, Endpoint, Message};
 use crate::buffers::{Sink, Source};
 use crate::counters::Drop;
 use crate::ids::{PeerId, ReceiveId};
 use crate::large::{Block, Job, Pull, first_bits};
 use crate::peer::{Expected, Peer};
-use crate::status::Code;
+use crate::status::RequestError;
 use crate::wire::{self, BULK_PAYLOAD, Notify, REFUSED};
 
 /// So many frames of later requests must come before a block is asked for again.
@@ -55,9 +55,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     ) {
         let Announced { match_info, total: length, region, head, reference } = announced;
         let Some(peer) = self.peers.get(id) else {
-            let code = self.peers.why_lost(id);
+            let reason = self.peers.why_lost(id);
             let delivery = Delivery { match_info, length, transferred: 0 };
-            return self.complete_receive(receive, code, Some(id), delivery);
+            return self.complete_receive(receive, Err(reason), Some(id), delivery);
         };
         let room = self.receives.get(receive).map_or(0, |receive| receive.sink.capacity());
         let wanted = length.min(room);
@@ -244,7 +244,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let Pull { peer: id, region, receive, length, wanted, .. } = pull;
         let match_info = self.receives.get(receive).map_or(0, |receive| receive.match_info);
         let delivery = Delivery { match_info, length, transferred: wanted };
-        self.complete_receive(receive, delivery.code(), Some(id), delivery);
+        self.complete_receive(receive, delivery.result(), Some(id), delivery);
         if let Some(peer) = self.peers.get_mut(id) {
             peer.outbound.notifies.push_back(Notify { region, delivered: wanted });
             self.takes_room(id);
@@ -286,29 +286,26 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         peer.announced = peer.announced.saturating_sub(1);
         self.regions.announced.remove(&notify.region);
         let Some(sending) = self.sends.get_mut(region.send) else { return };
-        let (code, delivered) = match notify.delivered {
-            REFUSED => (Code::Closed, 0),
-            delivered => {
-                let delivered = delivered.min(sending.total);
-                let code = if delivered < sending.total { Code::Truncated } else { Code::Success };
-                (code, delivered)
-            }
+        let (length, delivered) = (sending.total, notify.delivered.min(sending.total));
+        let (result, delivered) = match notify.delivered {
+            REFUSED => (Err(RequestError::Closed), 0),
+            _ => (arrived(length, delivered), delivered),
         };
         let is_acked = sending.unacked == 0;
-        self.complete_send(region.send, code, delivered);
+        self.complete_send(region.send, result, delivered);
         if is_acked {
             self.sends.remove(region.send);
         }
     }
 
     /// Nothing of this peer's will come any more, and nothing of ours is wanted.
-    pub(super) fn end_transfers(&mut self, id: PeerId, code: Code) {
+    pub(super) fn end_transfers(&mut self, id: PeerId, reason: RequestError) {
         let regions = self.regions.announced.values().filter(|region| region.peer == id);
         let sends: Vec<_> = regions.map(|region| region.send).collect();
         self.regions.forget(id);
         self.drop_jobs(id);
         for send in sends {
-            self.complete_send(send, code, 0);
+            self.complete_send(send, Err(reason), 0);
             self.sends.remove(send);
         }
         let pulls: Vec<_> = self.coming().filter(|pull| pull.peer == id).copied().collect();
@@ -319,7 +316,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 self.receives.get(pull.receive).map_or(0, |receive| receive.match_info);
             let Pull { receive, length, received: transferred, .. } = pull;
             let delivery = Delivery { match_info, length, transferred };
-            self.complete_receive(receive, code, Some(id), delivery);
+            self.complete_receive(receive, Err(reason), Some(id), delivery);
         }
         if let Some(peer) = self.peers.get_mut(id) {
             let counted = |blocks: &VecDeque<Block>| -> u32 {

@@ -8,7 +8,7 @@ use slotmap::SlotMap;
 use crate::address::{Address, NicId};
 use crate::ids::PeerId;
 use crate::peer::Peer;
-use crate::status::Code;
+use crate::status::RequestError;
 
 /// So many lost peers are remembered, to say why they were lost.
 const MAX_LOST: usize = 256;
@@ -17,7 +17,7 @@ const MAX_LOST: usize = 256;
 struct Lost {
     id: PeerId,
     address: Address,
-    code: Code,
+    reason: RequestError,
 }
 
 #[derive(Debug, Default)]
@@ -105,7 +105,7 @@ impl Peers {
     }
 
     /// Removes a peer, and remembers why.
-    pub(super) fn remove(&mut self, id: PeerId, code: Code) -> Option<Peer> {
+    pub(super) fn remove(&mut self, id: PeerId, reason: RequestError) -> Option<Peer> {
         let peer = self.slots.remove(id)?;
         let address = peer.address;
         if let Some(host) = peer.guest_of {
@@ -116,7 +116,7 @@ impl Peers {
         if self.lost.len() == MAX_LOST {
             self.lost.pop_front();
         }
-        self.lost.push_back(Lost { id, address, code });
+        self.lost.push_back(Lost { id, address, reason });
         Some(peer)
     }
 
@@ -125,8 +125,8 @@ impl Peers {
         self.get(id).map(|peer| peer.address).or_else(lost)
     }
 
-    pub(super) fn why_lost(&self, id: PeerId) -> Code {
-        self.lost(id).map_or(Code::Unreachable, |lost| lost.code)
+    pub(super) fn why_lost(&self, id: PeerId) -> RequestError {
+        self.lost(id).map_or(RequestError::Unreachable, |lost| lost.reason)
     }
 
     fn lost(&self, id: PeerId) -> Option<&Lost> {

@@ -13,7 +13,7 @@ use crate::buffers::{Sink, Source};
 use crate::counters::Drop;
 use crate::ids::PeerId;
 use crate::peer::{Expected, Item, Link, Peer, Place, Segment};
-use crate::status::{Code, Event};
+use crate::status::{Event, RequestError};
 use crate::wire::{
     self, BULK_PAYLOAD, Body, FrameType, Header, Nack, NackReason, REFUSAL, RUN_HEAD,
 };
@@ -71,7 +71,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             // The peer is alive, and another one than before.
             if let Some(old) = known {
                 let guest_of = self.peers.get(old).and_then(|peer| peer.guest_of);
-                self.lose(now, old, Code::Restarted);
+                self.lose(now, old, RequestError::Restarted);
                 if let Some(host) = guest_of {
                     self.is_guest(id, host);
                 }
@@ -176,7 +176,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// A frame has been handled; an error breaks the protocol.
     fn end_of_frame(&mut self, now: Instant, id: PeerId, result: Result<(), ()>) {
         if result.is_err() {
-            self.lose(now, id, Code::Protocol);
+            self.lose(now, id, RequestError::Protocol);
         }
         self.unless_full(now, id);
         self.wake(id);
@@ -192,7 +192,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             peer.link = Link::Up;
             (peer.connect_until, peer.connect_at) = (None, None);
             if peer.wanted_until.take().is_some() {
-                self.events.push_back(Event::Connected(id, Code::Success));
+                self.events.push_back(Event::Connected(id, Ok(())));
             }
             self.grant(id);
         }
@@ -218,7 +218,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
         self.done = done;
         if is_closed {
-            self.lose(now, id, Code::Aborted);
+            self.lose(now, id, RequestError::Aborted);
         }
     }
 
@@ -237,7 +237,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         // A large message is complete when it was received. Of another one memory was lent.
         let (is_eager, total) = (sending.begun > 0, sending.total);
         if is_eager {
-            self.complete_send(id, Code::Success, total);
+            self.complete_send(id, Ok(()), total);
         } else if !sending.is_complete {
             return;
         }
@@ -340,10 +340,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if self.peers.get(id).is_some_and(is_wanted) {
             return self.start_over(now, id);
         }
-        let code = match nack.reason {
-            NackReason::NoEndpoint => Code::NoEndpoint,
-            NackReason::BadToken => Code::Restarted,
+        let reason = match nack.reason {
+            NackReason::NoEndpoint => RequestError::NoEndpoint,
+            NackReason::BadToken => RequestError::Restarted,
         };
-        self.lose(now, id, code);
+        self.lose(now, id, reason);
     }
 }

@@ -11,7 +11,7 @@ use crate::ids::{MessageId, PeerId, ReceiveId, SendId};
 use crate::matching::Match;
 use crate::pattern::Pattern;
 use crate::peer::{Item, Target};
-use crate::status::{Code, Event, Refusal, Status};
+use crate::status::{Event, Refusal, RequestError, Status};
 
 /// A message that a probe has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,7 +227,12 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let match_info = *match_info;
         let withdrawn = self.matching.withdraw(receive, match_info);
         if withdrawn {
-            self.complete_receive(receive, Code::Cancelled, None, Delivery::nothing(match_info));
+            self.complete_receive(
+                receive,
+                Err(RequestError::Cancelled),
+                None,
+                Delivery::nothing(match_info),
+            );
         }
         withdrawn
     }
@@ -247,7 +252,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 let taken = self.write(receive, 0, &data[..have as usize]);
                 if u64::from(have) == total {
                     let delivery = Delivery { match_info, length: total, transferred: taken };
-                    self.complete_receive(receive, delivery.code(), Some(source), delivery);
+                    self.complete_receive(receive, delivery.result(), Some(source), delivery);
                 } else if let Some(peer) = self.peers.get_mut(source)
                     && let Some(arriving) = &mut peer.arriving
                 {
@@ -273,7 +278,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     pub(super) fn complete_receive(
         &mut self,
         receive: ReceiveId,
-        code: Code,
+        result: Result<(), RequestError>,
         peer: Option<PeerId>,
         delivery: Delivery,
     ) {
@@ -283,22 +288,27 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if quiet {
             return;
         }
-        if matches!(code, Code::Success | Code::Truncated) {
+        if matches!(result, Ok(()) | Err(RequestError::Truncated)) {
             self.counters.messages_received += 1;
         }
         let Delivery { match_info, length, transferred } = delivery;
-        let status = Status { code, peer, match_info, length, transferred, context };
+        let status = Status { result, peer, match_info, length, transferred, context };
         self.events.push_back(Event::Received(receive, status, sink));
     }
 
-    pub(super) fn complete_send(&mut self, send: SendId, code: Code, transferred: u64) {
+    pub(super) fn complete_send(
+        &mut self,
+        send: SendId,
+        result: Result<(), RequestError>,
+        transferred: u64,
+    ) {
         let Some(sending) = self.sends.get_mut(send) else { return };
         if sending.is_complete {
             return;
         }
         sending.is_complete = true;
         let status = Status {
-            code,
+            result,
             peer: Some(sending.peer),
             match_info: sending.match_info,
             length: sending.total,
@@ -336,9 +346,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             offset += length as u64;
         }
         let delivery = Delivery { match_info, length: total, transferred: wanted };
-        let code = delivery.code();
-        self.complete_receive(receive, code, Some(peer), delivery);
-        self.complete_send(send, code, wanted);
+        let result = delivery.result();
+        self.complete_receive(receive, result, Some(peer), delivery);
+        self.complete_send(send, result, wanted);
         self.sends.remove(send);
     }
 
@@ -364,7 +374,12 @@ impl Delivery {
     }
 
     /// How a request ends when its message has arrived.
-    pub(super) const fn code(&self) -> Code {
-        if self.transferred < self.length { Code::Truncated } else { Code::Success }
+    pub(super) const fn result(&self) -> Result<(), RequestError> {
+        arrived(self.length, self.transferred)
     }
+}
+
+/// How a request ends when a message of `length` bytes has arrived.
+pub(super) const fn arrived(length: u64, delivered: u64) -> Result<(), RequestError> {
+    if delivered < length { Err(RequestError::Truncated) } else { Ok(()) }
 }

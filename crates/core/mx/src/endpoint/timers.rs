@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::counters::Drop;
 use crate::ids::PeerId;
 use crate::peer::{Expected, Link, Peer};
-use crate::status::{Code, Event};
+use crate::status::{Event, RequestError};
 
 /// So many probes are sent in the time after which a silent peer is lost.
 const PROBES: u64 = 8;
@@ -61,17 +61,18 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 }
             }
             let is_up = peer.link == Link::Up;
-            return self.lose(now, id, if is_up { Code::Unreachable } else { Code::Timeout });
+            let reason = if is_up { RequestError::Unreachable } else { RequestError::Timeout };
+            return self.lose(now, id, reason);
         }
         if is_over(peer.liveness.deadline(self.config.peer_timeout)) {
-            return self.lose(now, id, Code::Unreachable);
+            return self.lose(now, id, RequestError::Unreachable);
         }
         if peer.link == Link::Up && is_over(peer.wanted_until) {
             // It does not answer. Whether it is gone shows when something is expected of it.
             peer.wanted_until = None;
             // It may not have heard yet that we are alive.
             peer.connect_at = peer.connect_at.filter(|_| peer.connect_until.is_some());
-            self.events.push_back(Event::Connected(id, Code::Timeout));
+            self.events.push_back(Event::Connected(id, Err(RequestError::Timeout)));
         }
         if is_over(peer.connect_at) {
             peer.attempts += 1;

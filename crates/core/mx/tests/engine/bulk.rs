@@ -11,7 +11,7 @@ use mx::endpoint::Endpoint;
 use mx::ids::PeerId;
 use mx::matching::Match;
 use mx::outgoing::BulkPath;
-use mx::status::{Code, Event};
+use mx::status::{Event, RequestError};
 use mx::wire::{self, BULK_EAGER, BULK_PAYLOAD, Body, FrameType, Header, Pull};
 
 type Log = Rc<RefCell<Vec<(FrameType, usize)>>>;
@@ -43,7 +43,7 @@ fn send(pair: &mut Pair, to: PeerId, length: usize) {
 
 fn received(pair: &mut Pair) -> Vec<Vec<u8>> {
     let received = |event| match event {
-        Event::Received(_, status, data) if status.code == Code::Success => Some(data),
+        Event::Received(_, status, data) if status.result == Ok(()) => Some(data),
         _ => None,
     };
     pair.take(1).into_iter().filter_map(received).collect()
@@ -151,7 +151,7 @@ fn peer_to_which_there_is_no_path_any_more_is_lost() {
     pair.run(Duration::from_millis(1));
     pair.set_bulk_path(BulkPath::Closed);
     pair.run(secs(8));
-    let lost = |event: &Event<_>| matches!(event, Event::Lost(_, Code::Unreachable));
+    let lost = |event: &Event<_>| matches!(event, Event::Lost(_, RequestError::Unreachable));
     assert!(pair.take(0).iter().any(lost), "{}", pair.ends[0].dump());
 }
 

@@ -8,7 +8,7 @@ use base::time::Duration;
 use mx::config::Config;
 use mx::endpoint::Usage;
 use mx::matching::Match;
-use mx::status::{Code, Event};
+use mx::status::{Event, RequestError};
 use mx::wire::FrameType;
 
 /// A pair of which the second end does not get to see a certain frame of the first.
@@ -26,8 +26,8 @@ fn without(nth: usize, unwanted: FrameType) -> (Pair, [mx::ids::PeerId; 2], Rc<C
     (pair, ids, drops)
 }
 
-fn has_received(event: &Event<Vec<u8>>, code: Code) -> bool {
-    matches!(event, Event::Received(_, status, _) if status.code == code)
+fn has_received(event: &Event<Vec<u8>>, result: Result<(), RequestError>) -> bool {
+    matches!(event, Event::Received(_, status, _) if status.result == result)
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn a_message_that_breaks_off_gives_its_memory_back() {
     pair.ends[0] = End::new(Config::default(), address(0), 5).unwrap();
     pair.ends[0].connect(pair.now, address(1), 0, secs(1)).unwrap();
     pair.run(secs(1));
-    assert!(matches!(pair.take(1)[..], [Event::Lost(_, Code::Restarted)]));
+    assert!(matches!(pair.take(1)[..], [Event::Lost(_, RequestError::Restarted)]));
     let share = u64::from(Config::default().peer_credit);
     let mut expected = Usage::default();
     expected.reserved_bytes = share;
@@ -57,7 +57,7 @@ fn a_message_to_oneself_ends_with_the_endpoint() {
     pair.run(secs(0));
     let events = pair.take(0);
     let is_it = |event: &&Event<_>| match event {
-        Event::Sent(id, status) => (*id, status.code) == (send, Code::Aborted),
+        Event::Sent(id, status) => (*id, status.result) == (send, Err(RequestError::Aborted)),
         _ => false,
     };
     assert_eq!(events.iter().filter(is_it).count(), 1, "{events:?}");
@@ -98,7 +98,7 @@ fn a_silent_peer_is_lost_in_time() {
         pair.run(Duration::from_millis(499));
         assert!(!pair.take(0).iter().any(|event| matches!(event, Event::Lost(..))));
         pair.run(Duration::from_millis(2));
-        let lost = |event: &Event<_>| matches!(event, Event::Lost(_, Code::Unreachable));
+        let lost = |event: &Event<_>| matches!(event, Event::Lost(_, RequestError::Unreachable));
         assert!(pair.take(0).iter().any(lost));
         assert_eq!((pair.ends[0].open_requests().0, pair.ends[0].usage().sends), (vec![], 0));
         pair.run(secs(10));
@@ -119,9 +119,10 @@ fn a_pause_of_two_seconds_loses_nothing() {
     pair.ends[0].isend(pair.now, to, 2, pattern(5), 0).unwrap();
     pair.asleep = [false, false];
     pair.run(secs(1));
-    let came = pair.take(1).into_iter().filter(
-        |event| matches!(event, Event::Received(_, status, _) if status.code == Code::Success),
-    );
+    let came = pair
+        .take(1)
+        .into_iter()
+        .filter(|event| matches!(event, Event::Received(_, status, _) if status.result == Ok(())));
     assert_eq!(came.count(), 4);
     assert!(pair.take(0).iter().all(|event| matches!(event, Event::Sent(..))));
 }
@@ -152,10 +153,10 @@ fn a_lingering_close_delivers_what_both_have_sent() {
         pair.run(secs(20));
         assert!(pair.ends[0].is_closed());
         let ends = pair.take(1);
-        let came = ends.iter().filter(|event| has_received(event, Code::Success));
+        let came = ends.iter().filter(|event| has_received(event, Ok(())));
         assert_eq!(came.count(), 11, "{size}");
-        assert!(matches!(ends.last(), Some(Event::Lost(_, Code::Closed))));
-        assert!(pair.take(0).iter().any(|event| has_received(event, Code::Aborted)));
+        assert!(matches!(ends.last(), Some(Event::Lost(_, RequestError::Closed))));
+        assert!(pair.take(0).iter().any(|event| has_received(event, Err(RequestError::Aborted))));
         assert_eq!(pair.ends[0].open_requests(), (vec![], vec![]));
     }
 }
@@ -178,7 +179,7 @@ fn two_that_close_do_not_wait_for_each_other() {
             assert!(pair.ends[end].is_closed());
             let ended = |event: &Event<_>| {
                 matches!(event, Event::Sent(_, status)
-                    if status.code == Code::Closed && status.transferred == 0)
+                    if status.result == Err(RequestError::Closed) && status.transferred == 0)
             };
             assert!(pair.take(end).iter().any(ended));
         }
@@ -220,9 +221,9 @@ fn a_receive_of_which_the_sender_died_in_the_middle_ends() {
         pair.tap = Box::new(|_, _| false);
         pair.run(secs(6));
         let events = pair.take(1);
-        let lost = |event: &Event<_>| matches!(event, Event::Lost(_, Code::Unreachable));
+        let lost = |event: &Event<_>| matches!(event, Event::Lost(_, RequestError::Unreachable));
         assert!(events.iter().any(lost), "{events:?}");
-        let ended = events.iter().any(|event| has_received(event, Code::Unreachable));
+        let ended = events.iter().any(|event| has_received(event, Err(RequestError::Unreachable)));
         assert_eq!(ended, keeps == 2);
         let mut expected = Usage::default();
         expected.posted = usize::from(keeps == 0);
@@ -241,6 +242,6 @@ fn a_message_that_has_begun_to_come_is_received_in_spite_of_a_close() {
     drops.set(false);
     pair.run(secs(1));
     let [Event::Received(_, status, data)] = &pair.take(1)[..1] else { panic!() };
-    assert!(status.code == Code::Success && data[..] == pattern(10_000)[..]);
+    assert!(status.result == Ok(()) && data[..] == pattern(10_000)[..]);
     assert!(pair.ends[1].is_closed());
 }

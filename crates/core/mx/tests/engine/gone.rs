@@ -5,7 +5,7 @@ use base::time::Duration;
 use mx::config::Config;
 use mx::ids::PeerId;
 use mx::matching::Match;
-use mx::status::{Code, Event};
+use mx::status::{Event, RequestError};
 use mx::wire::FrameType;
 
 const TIMEOUT: Duration = Duration::from_millis(500);
@@ -19,8 +19,8 @@ fn lose_all(pair: &mut Pair, end: usize, unwanted: FrameType) {
 }
 
 /// Whether this end has lost its peer since it was last asked.
-fn has_lost(pair: &mut Pair, end: usize, code: Code) -> bool {
-    pair.take(end).iter().any(|event| matches!(event, Event::Lost(_, lost) if *lost == code))
+fn has_lost(pair: &mut Pair, end: usize, reason: RequestError) -> bool {
+    pair.take(end).iter().any(|event| matches!(event, Event::Lost(_, lost) if *lost == reason))
 }
 
 /// The second end says something every now and then, which the first one acknowledges.
@@ -43,9 +43,9 @@ fn numbered_frames_that_never_arrive_end_the_connection_in_spite_of_others() {
         chatter(&mut pair, from, secs(2));
         pair.ends[0].isend(pair.now, to, 1, pattern(size), 0).unwrap();
         chatter(&mut pair, from, Duration::from_millis(480));
-        assert!(!has_lost(&mut pair, 0, Code::Unreachable), "{unwanted:?}: too early");
+        assert!(!has_lost(&mut pair, 0, RequestError::Unreachable), "{unwanted:?}: too early");
         chatter(&mut pair, from, Duration::from_millis(100));
-        assert!(has_lost(&mut pair, 0, Code::Unreachable), "{unwanted:?}");
+        assert!(has_lost(&mut pair, 0, RequestError::Unreachable), "{unwanted:?}");
         assert_eq!(pair.ends[0].open_requests().0, []);
     }
 }
@@ -63,7 +63,7 @@ fn a_pull_that_is_never_answered_ends_the_connection() {
             let _ = pair.ends[0].isend(pair.now, to, 2, pattern(9), 0);
             pair.run(Duration::from_millis(20));
         }
-        assert!(has_lost(&mut pair, 1, Code::Unreachable), "{size}");
+        assert!(has_lost(&mut pair, 1, RequestError::Unreachable), "{size}");
         assert_eq!(pair.ends[1].open_requests().1, []);
     }
 }
@@ -77,7 +77,7 @@ fn a_sender_that_falls_silent_is_lost_by_its_receiver() {
     pair.run(Duration::from_millis(10));
     pair.tap = Box::new(|_, _| false);
     pair.run(secs(1));
-    assert!(has_lost(&mut pair, 1, Code::Unreachable));
+    assert!(has_lost(&mut pair, 1, RequestError::Unreachable));
 }
 
 #[test]
@@ -92,7 +92,10 @@ fn the_rest_of_a_message_that_never_comes_ends_the_connection() {
     pair.ends[0].isend(pair.now, to, 1, pattern(10_000), 0).unwrap();
     pair.run(secs(1));
     // Whoever notices first tells the other one, which is asked.
-    assert!(has_lost(&mut pair, 1, Code::Unreachable) || has_lost(&mut pair, 0, Code::Unreachable));
+    assert!(
+        has_lost(&mut pair, 1, RequestError::Unreachable)
+            || has_lost(&mut pair, 0, RequestError::Unreachable)
+    );
     assert!(pair.ends.iter().all(|end| end.usage().sends == 0 && end.usage().posted == 0));
 }
 
@@ -106,7 +109,7 @@ fn one_who_has_no_room_is_only_slow() {
         }
         pair.run(secs(30));
         for end in 0..2 {
-            assert!(!has_lost(&mut pair, end, Code::Unreachable));
+            assert!(!has_lost(&mut pair, end, RequestError::Unreachable));
         }
         for _ in 0..10 {
             pair.ends[1].irecv(pair.now, Some(from), Match::exact(1), vec![0; size], 0).unwrap();
@@ -114,7 +117,7 @@ fn one_who_has_no_room_is_only_slow() {
         pair.run(secs(1));
         let came = |event: &&Event<Vec<u8>>| {
             matches!(event, Event::Received(_, status, data)
-                if status.code == Code::Success && data[..] == pattern(size)[..])
+                if status.result == Ok(()) && data[..] == pattern(size)[..])
         };
         assert_eq!(pair.take(1).iter().filter(came).count(), 10, "{size}");
     }
@@ -130,11 +133,12 @@ fn a_way_that_loses_most_frames_is_only_slow() {
         pair.ends[0].isend(pair.now, to, info, pattern(size), 0).unwrap();
     }
     pair.run(secs(600));
-    let came = pair.take(1).into_iter().filter(
-        |event| matches!(event, Event::Received(_, status, _) if status.code == Code::Success),
-    );
+    let came = pair
+        .take(1)
+        .into_iter()
+        .filter(|event| matches!(event, Event::Received(_, status, _) if status.result == Ok(())));
     assert_eq!(came.count(), 3);
-    assert!(!has_lost(&mut pair, 0, Code::Unreachable));
+    assert!(!has_lost(&mut pair, 0, RequestError::Unreachable));
 }
 
 #[test]
@@ -149,7 +153,7 @@ fn one_who_was_suspended_asks_before_it_gives_up() {
     pair.asleep[0] = false;
     pair.run(secs(1));
     assert_eq!(pair.ends[1].counters().unexpected, 1);
-    assert!(!has_lost(&mut pair, 0, Code::Unreachable));
+    assert!(!has_lost(&mut pair, 0, RequestError::Unreachable));
 }
 
 #[test]
@@ -161,7 +165,7 @@ fn connecting_to_a_peer_asks_whether_it_is_there() {
         id
     };
     assert_eq!(again(&mut pair), old);
-    assert!(matches!(pair.take(0)[..], [Event::Connected(id, Code::Success)] if id == old));
+    assert!(matches!(pair.take(0)[..], [Event::Connected(id, Ok(()))] if id == old));
     // Its answer may be lost once or twice.
     let mut count = 0;
     pair.tap = Box::new(move |from, _| {
@@ -169,11 +173,11 @@ fn connecting_to_a_peer_asks_whether_it_is_there() {
         from == 0 || count > 2
     });
     assert_eq!(again(&mut pair), old);
-    assert!(matches!(pair.take(0)[..], [Event::Connected(_, Code::Success)]));
+    assert!(matches!(pair.take(0)[..], [Event::Connected(_, Ok(()))]));
     // One who is silent is not there now, and not given up.
     pair.tap = Box::new(|_, _| false);
     assert_eq!(again(&mut pair), old);
-    assert!(matches!(pair.take(0)[..], [Event::Connected(_, Code::Timeout)]));
+    assert!(matches!(pair.take(0)[..], [Event::Connected(_, Err(RequestError::Timeout))]));
     assert!(pair.ends[0].has_peer(old));
     assert_eq!(pair.ends[0].deadline(), None);
     // One who was restarted meanwhile is another one.
@@ -181,16 +185,19 @@ fn connecting_to_a_peer_asks_whether_it_is_there() {
     pair.ends[1] = End::new(Config::default(), address(1), 99).unwrap();
     assert_eq!(again(&mut pair), old);
     let events = pair.take(0);
-    let [Event::Lost(lost, Code::Restarted), Event::Connected(id, Code::Restarted)] = events[..]
+    let [
+        Event::Lost(lost, RequestError::Restarted),
+        Event::Connected(id, Err(RequestError::Restarted)),
+    ] = events[..]
     else {
         panic!("{events:?}")
     };
     assert_eq!((lost, id), (old, old));
     let new = again(&mut pair);
     assert_ne!(new, old);
-    assert!(matches!(pair.take(0)[..], [Event::Connected(id, Code::Success)] if id == new));
+    assert!(matches!(pair.take(0)[..], [Event::Connected(id, Ok(()))] if id == new));
     pair.ends[0].issend(pair.now, new, 1, pattern(10), 0).unwrap();
     pair.ends[1].irecv(pair.now, None, Match::exact(1), vec![0; 10], 0).unwrap();
     pair.run(secs(1));
-    assert!(matches!(&pair.take(0)[..], [Event::Sent(_, status)] if status.code == Code::Success));
+    assert!(matches!(&pair.take(0)[..], [Event::Sent(_, status)] if status.result == Ok(())));
 }

@@ -7,7 +7,7 @@ use crate::support::{self, End, Pair, address, frame_type, pattern, secs};
 use base::time::Duration;
 use mx::config::Config;
 use mx::matching::Match;
-use mx::status::{Code, Event};
+use mx::status::{Event, RequestError};
 use mx::wire::{Body, Connect, FrameType};
 
 const KEY: u32 = 9;
@@ -29,7 +29,7 @@ fn talks(pair: &mut Pair, from: usize) -> bool {
     let came = pair.take(1 - from);
     came.iter().any(|event| {
         matches!(event, Event::Received(_, status, data)
-        if status.code == Code::Success && data[..] == pattern(500)[..])
+        if status.result == Ok(()) && data[..] == pattern(500)[..])
     })
 }
 
@@ -61,7 +61,7 @@ fn frames_before_a_lost_answer_are_not_lost() {
         pair.ends[1].isend(pair.now, b, number, pattern(100), number).unwrap();
     }
     pair.run(secs(1));
-    assert!(matches!(pair.take(0)[..], [Event::Connected(id, Code::Success)] if id == a));
+    assert!(matches!(pair.take(0)[..], [Event::Connected(id, Ok(()))] if id == a));
     assert!(pair.take(1).iter().all(|event| matches!(event, Event::Sent(..))));
     for number in 0..5 {
         pair.ends[0].irecv(pair.now, Some(a), Match::exact(number), vec![0; 100], 0).unwrap();
@@ -79,7 +79,7 @@ fn a_lost_third_leg_is_repeated() {
     // It waits until a is known to be alive.
     pair.ends[1].isend(pair.now, b, 1, pattern(10), 0).unwrap();
     pair.run(secs(30));
-    assert!(matches!(pair.take(0)[..], [Event::Connected(id, Code::Success)] if id == a));
+    assert!(matches!(pair.take(0)[..], [Event::Connected(id, Ok(()))] if id == a));
     assert_eq!(pair.ends[0].counters().unexpected, 1);
     let sent = |end: usize, of: FrameType| pair.ends[end].counters().sent[of.index()];
     assert_eq!(sent(0, FrameType::Probe), 4, "two are lost, and the next two are answered");
@@ -92,7 +92,7 @@ fn one_that_answers_and_dies_is_lost() {
     pair.tap = Box::new(|from, frame| from == 0 || frame_type(frame) == FrameType::Connect);
     let a = pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
     pair.run(secs(6));
-    let [Event::Connected(first, Code::Success), Event::Lost(then, Code::Unreachable)] =
+    let [Event::Connected(first, Ok(())), Event::Lost(then, RequestError::Unreachable)] =
         pair.take(0)[..]
     else {
         panic!()
@@ -109,7 +109,7 @@ fn both_may_ask_at_once() {
     }
     pair.run(secs(1));
     for end in 0..2 {
-        assert!(matches!(pair.take(end)[..], [Event::Connected(_, Code::Success)]));
+        assert!(matches!(pair.take(end)[..], [Event::Connected(_, Ok(()))]));
         assert_eq!(pair.ends[end].peers().count(), 1);
     }
     assert!(talks(&mut pair, 0) && talks(&mut pair, 1));
@@ -120,7 +120,7 @@ fn wrong_keys_and_versions_are_told() {
     let mut pair = Pair::new(config());
     pair.ends[0].connect(pair.now, address(1), KEY + 1, secs(1)).unwrap();
     pair.run(secs(2));
-    assert!(matches!(pair.take(0)[..], [Event::Connected(_, Code::BadKey)]));
+    assert!(matches!(pair.take(0)[..], [Event::Connected(_, Err(RequestError::BadKey))]));
     assert_eq!(pair.ends.each_ref().map(|end| end.peers().count()), [0, 0]);
 
     pair.tap = Box::new(|from, frame| {
@@ -136,10 +136,11 @@ fn wrong_keys_and_versions_are_told() {
     pair.ends[0].isend(pair.now, id, 0, pattern(3), 4).unwrap();
     pair.run(secs(2));
     let events = pair.take(0);
-    let [Event::Connected(_, Code::BadVersion), Event::Sent(_, status)] = &events[..] else {
+    let [Event::Connected(_, Err(RequestError::BadVersion)), Event::Sent(_, status)] = &events[..]
+    else {
         panic!("{events:?}")
     };
-    assert_eq!((status.code, status.context), (Code::BadVersion, 4));
+    assert_eq!((status.result, status.context), (Err(RequestError::BadVersion), 4));
     assert!(talks(&mut { Pair::new(config()) }, 0));
 }
 
@@ -151,7 +152,7 @@ fn nobody_there_is_a_timeout() {
     pair.run(Duration::from_millis(900));
     assert!(pair.take(0).is_empty());
     pair.run(Duration::from_millis(101));
-    assert!(matches!(pair.take(0)[..], [Event::Connected(_, Code::Timeout)]));
+    assert!(matches!(pair.take(0)[..], [Event::Connected(_, Err(RequestError::Timeout))]));
     let tries = pair.ends[0].counters().sent[FrameType::Connect.index()];
     assert!((4..20).contains(&tries), "{tries}");
 }
@@ -199,17 +200,17 @@ fn requests_to_an_earlier_life_end() {
     pair.ends[0] = End::new(config(), address(0), 123).unwrap();
     pair.run(secs(6));
     let events = pair.take(1);
-    let mut codes: Vec<_> = events
+    let mut results: Vec<_> = events
         .iter()
         .map(|event| match event {
-            Event::Sent(_, status) => (status.context, status.code),
-            Event::Received(_, status, _) => (status.context, status.code),
-            Event::Lost(id, code) if *id == old => (0, *code),
+            Event::Sent(_, status) => (status.context, status.result),
+            Event::Received(_, status, _) => (status.context, status.result),
+            Event::Lost(id, error) if *id == old => (0, Err(*error)),
             other => panic!("{other:?}"),
         })
         .collect();
-    codes.sort_unstable();
-    assert_eq!(codes, [(0, Code::Restarted), (1, Code::Restarted), (3, Code::Restarted)]);
+    results.sort_unstable();
+    assert_eq!(results, [0, 1, 3].map(|context| (context, Err(RequestError::Restarted))));
     assert!(talks(&mut pair, 0));
 }
 
@@ -220,7 +221,7 @@ fn connecting_to_one_that_asked_and_died_tells_the_truth() {
     pair.tap = Box::new(|_, _| false);
     pair.ends[1].connect(pair.now, address(0), KEY, secs(1)).unwrap();
     pair.run(secs(2));
-    assert!(matches!(pair.take(1)[..], [Event::Connected(_, Code::Timeout)]));
+    assert!(matches!(pair.take(1)[..], [Event::Connected(_, Err(RequestError::Timeout))]));
 }
 
 #[test]
@@ -232,7 +233,7 @@ fn sends_to_one_that_asked_and_died_end() {
     pair.ends[1].issend(pair.now, peer, 1, pattern(5), 0).unwrap();
     pair.run(secs(6));
     let [Event::Sent(_, status)] = &pair.take(1)[..] else { panic!() };
-    assert!(matches!(status.code, Code::Timeout | Code::Unreachable));
+    assert!(matches!(status.result, Err(RequestError::Timeout | RequestError::Unreachable)));
 }
 
 #[test]
@@ -241,7 +242,7 @@ fn a_closing_endpoint_takes_no_peers() {
     pair.ends[1].close(pair.now);
     pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
     pair.run(secs(1));
-    assert!(matches!(pair.take(0)[..], [Event::Connected(_, Code::Busy)]));
+    assert!(matches!(pair.take(0)[..], [Event::Connected(_, Err(RequestError::Busy))]));
 }
 
 #[test]
@@ -290,7 +291,7 @@ fn a_later_life_that_comes_during_a_close_is_closed_too() {
     pair.ends[1].close(pair.now);
     pair.run(secs(1));
     assert!(pair.ends[1].is_closed());
-    assert!(matches!(pair.take(0).last(), Some(Event::Lost(_, Code::Closed))));
+    assert!(matches!(pair.take(0).last(), Some(Event::Lost(_, RequestError::Closed))));
 }
 
 #[test]
@@ -318,10 +319,7 @@ fn every_second_frame_of_a_handshake_may_be_lost() {
         for end in 0..=usize::from(both) {
             let events = pair.take(end);
             let case = (both, phase, shared, all);
-            assert!(
-                matches!(events[..], [Event::Connected(_, Code::Success)]),
-                "{case:?}: {events:?}"
-            );
+            assert!(matches!(events[..], [Event::Connected(_, Ok(()))]), "{case:?}: {events:?}");
         }
     }
 }

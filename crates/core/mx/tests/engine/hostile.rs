@@ -8,7 +8,7 @@ use mx::address::NicId;
 use mx::config::Config;
 use mx::counters::Drop;
 use mx::matching::Match;
-use mx::status::{Code, Event};
+use mx::status::{Event, RequestError};
 use mx::wire::{self, Body, FrameType, Header};
 
 #[test]
@@ -44,7 +44,7 @@ fn frames_of_strangers_change_nothing() {
             let size = sizes[(round / 100) as usize % sizes.len()];
             let events = pair.take(1);
             let [Event::Received(_, status, data)] = &events[..] else { panic!("{events:?}") };
-            assert!(status.code == Code::Success && data[..] == pattern(size)[..]);
+            assert!(status.result == Ok(()) && data[..] == pattern(size)[..]);
         }
     }
     pair.take(0);
@@ -114,7 +114,7 @@ fn a_message_beyond_its_credit_ends_the_connection() {
         let forged = frame(header(token, seq.wrapping_add(number), ack), &body);
         pair.ends[1].handle_frame(pair.now, address(0).nic, &forged);
         pair.run(secs(0));
-        let lost = |event: &&Event<_>| matches!(event, Event::Lost(_, Code::Protocol));
+        let lost = |event: &&Event<_>| matches!(event, Event::Lost(_, RequestError::Protocol));
         assert_eq!(pair.take(1).iter().filter(lost).count(), expected);
     }
 }

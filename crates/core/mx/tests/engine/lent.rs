@@ -9,7 +9,7 @@ use mx::buffers::Source;
 use mx::config::Config;
 use mx::ids::PeerId;
 use mx::matching::Match;
-use mx::status::{Code, Event};
+use mx::status::{Event, RequestError};
 use mx::wire::FrameType;
 
 const BYTES: usize = 10_000;
@@ -76,9 +76,9 @@ fn send(pair: &mut Pair<Lent>, to: PeerId) -> Lent {
 }
 
 /// How sends of the first end have ended.
-fn ends(pair: &mut Pair<Lent>) -> Vec<Code> {
+fn ends(pair: &mut Pair<Lent>) -> Vec<Result<(), RequestError>> {
     let end = |event| match event {
-        Event::Sent(_, status) => Some(status.code),
+        Event::Sent(_, status) => Some(status.result),
         _ => None,
     };
     pair.take(0).into_iter().filter_map(end).collect()
@@ -96,7 +96,7 @@ fn send_ends_with_the_acknowledgement_and_nothing_is_copied() {
     assert_eq!(pair.ends[0].open_requests().0.len(), 1);
     pair.asleep[1] = false;
     pair.run(secs(1));
-    assert_eq!(ends(&mut pair), [Code::Success]);
+    assert_eq!(ends(&mut pair), [Ok(())]);
     assert!(has_come(&mut pair) && !lent.is_copied());
     assert!(!pair.ends[0].end_lent());
     assert_eq!(pair.ends[0].usage().sends, 0);
@@ -115,7 +115,7 @@ fn what_is_lost_is_sent_from_a_copy_if_the_memory_was_wanted_back() {
     lent.change();
     pair.asleep[1] = false;
     pair.run(secs(1));
-    assert_eq!(ends(&mut pair), [Code::Success]);
+    assert_eq!(ends(&mut pair), [Ok(())]);
     assert!(pair.ends[0].counters().resent > 0 && has_come(&mut pair));
     assert_eq!(pair.ends[0].usage().sends, 0);
 }
@@ -126,7 +126,7 @@ fn send_to_a_peer_that_is_lost_fails() {
     pair.tap = Box::new(|_, _| false);
     let lent = send(&mut pair, to);
     pair.run(secs(10));
-    assert_eq!(ends(&mut pair), [Code::Unreachable]);
+    assert_eq!(ends(&mut pair), [Err(RequestError::Unreachable)]);
     assert!(!lent.is_copied() && !pair.ends[0].end_lent());
     assert_eq!(pair.ends[0].usage().sends, 0);
 }

@@ -8,7 +8,7 @@ use base::time::Duration;
 use mx::config::Config;
 use mx::endpoint::Endpoint;
 use mx::matching::Match;
-use mx::status::{Code, Event};
+use mx::status::Event;
 use mx::wire::FrameType;
 
 const SIZES: [usize; 6] = [0, 100, 129, 10_000, 40_000, 200_000];
@@ -38,12 +38,12 @@ fn exchange(pair: &mut Pair, rounds: usize) {
         let mut count = [0; 2];
         for event in pair.take(end) {
             match event {
-                Event::Sent(_, status) if status.code == Code::Success => count[0] += 1,
-                Event::Received(_, status, data) if status.code == Code::Success => {
+                Event::Sent(_, status) if status.result == Ok(()) => count[0] += 1,
+                Event::Received(_, status, data) if status.result == Ok(()) => {
                     assert!(data[..] == pattern(data.len())[..]);
                     count[1] += 1;
                 }
-                Event::Connected(_, Code::Success) => {}
+                Event::Connected(_, Ok(())) => {}
                 other => panic!("{other:?}"),
             }
         }

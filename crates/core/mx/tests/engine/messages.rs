@@ -4,7 +4,7 @@ use crate::support::{Pair, pattern, secs};
 use mx::config::Config;
 use mx::counters::Drop;
 use mx::matching::Match;
-use mx::status::{Code, Event};
+use mx::status::Event;
 
 const SIZES: [usize; 14] =
     [0, 1, 31, 128, 129, 1_460, 1_461, 32_768, 32_769, 46_976, 46_977, 234_880, 1 << 20, 5_000_001];
@@ -27,11 +27,11 @@ fn messages_of_every_size_arrive_whole() {
                     let receive = posted.unwrap_or_else(|| post(&mut pair));
                     pair.run(secs(0));
                     let [Event::Received(id, status, place)] = &pair.take(1)[..] else { panic!() };
-                    assert_eq!((*id, status.code, status.context), (receive, Code::Success, 9));
+                    assert_eq!((*id, status.result, status.context), (receive, Ok(()), 9));
                     assert_eq!((status.length, status.transferred), (size as u64, size as u64));
                     assert!(place[..size] == message && place[size..] == [0; 3], "{size}");
                     let [Event::Sent(_, status)] = &pair.take(0)[..] else { panic!("{size}") };
-                    assert_eq!((status.code, status.context), (Code::Success, 8));
+                    assert_eq!((status.result, status.context), (Ok(()), 8));
                     assert_eq!(status.transferred, size as u64);
                 }
             }

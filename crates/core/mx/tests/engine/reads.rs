@@ -9,7 +9,7 @@ use mx::endpoint::Endpoint;
 use mx::ids::PeerId;
 use mx::matching::Match;
 use mx::outgoing::{BulkPath, BulkState, Reference};
-use mx::status::{Code, Event};
+use mx::status::{Event, RequestError};
 use mx::wire::{self, FrameType};
 
 struct Place {
@@ -124,16 +124,16 @@ impl Readers {
         message
     }
 
-    fn received(&mut self) -> Option<(Code, u64, Vec<u8>)> {
+    fn received(&mut self) -> Option<(Result<(), RequestError>, u64, Vec<u8>)> {
         let Some(Event::Received(_, status, place)) = self.ends[1].poll_event() else {
             return None;
         };
-        Some((status.code, status.transferred, place.bytes))
+        Some((status.result, status.transferred, place.bytes))
     }
 
-    fn sent(&mut self) -> Option<(Code, u64)> {
+    fn sent(&mut self) -> Option<(Result<(), RequestError>, u64)> {
         let Some(Event::Sent(_, status)) = self.ends[0].poll_event() else { return None };
-        Some((status.code, status.transferred))
+        Some((status.result, status.transferred))
     }
 }
 
@@ -163,9 +163,9 @@ fn message_in_one_place_is_read_and_not_asked_for() {
             }
             readers.read();
             let received = readers.received();
-            let expected = (Code::Success, total as u64, message.to_vec());
+            let expected = (Ok(()), total as u64, message.to_vec());
             assert!(received == Some(expected), "{lengths:?}");
-            assert_eq!(readers.sent(), Some((Code::Success, total as u64)));
+            assert_eq!(readers.sent(), Some((Ok(()), total as u64)));
             assert_eq!(
                 (&readers.pieces, &readers.frames[..]),
                 (&pieces, &[Rendezvous, Notify][..])
@@ -203,9 +203,9 @@ fn what_does_not_fit_is_not_read() {
         readers.post(room, true);
         let message = readers.send(to, &[9, 100_000]);
         readers.read();
-        let expected = (Code::Truncated, room as u64, message[..room].to_vec());
+        let expected = (Err(RequestError::Truncated), room as u64, message[..room].to_vec());
         assert!(readers.received() == Some(expected), "{room}");
-        assert_eq!(readers.sent(), Some((Code::Truncated, room as u64)));
+        assert_eq!(readers.sent(), Some((Err(RequestError::Truncated), room as u64)));
         assert_eq!(readers.pieces, pieces, "{room}");
     }
 }
@@ -258,11 +258,11 @@ fn nothing_is_read_of_a_lost_peer() {
     readers.exchange();
     assert!(readers.ends[1].next_read().is_none());
     let events = std::iter::from_fn(|| readers.ends[1].poll_event());
-    let codes = events.filter_map(|event| match event {
-        Event::Received(_, status, _) => Some(status.code),
+    let results = events.filter_map(|event| match event {
+        Event::Received(_, status, _) => Some(status.result),
         _ => None,
     });
-    assert!(codes.eq([Code::Restarted]));
+    assert!(results.eq([Err(RequestError::Restarted)]));
     assert_eq!(readers.ends[1].poll_lost_path(), Some(address(0)));
 }
 
@@ -279,8 +279,8 @@ fn one_who_closes_reads_what_it_has_begun_to() {
     assert!(!readers.ends[1].is_closed());
     readers.read();
     let received = readers.received();
-    assert!(received == Some((Code::Success, 100_000, message.to_vec())));
-    assert_eq!(readers.sent(), Some((Code::Success, 100_000)));
+    assert!(received == Some((Ok(()), 100_000, message.to_vec())));
+    assert_eq!(readers.sent(), Some((Ok(()), 100_000)));
     assert!(readers.ends.iter().all(Endpoint::is_closed));
 }
 

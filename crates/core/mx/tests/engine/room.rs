@@ -8,7 +8,7 @@ use mx::address::NicId;
 use mx::config::Config;
 use mx::counters::Drop;
 use mx::matching::Match;
-use mx::status::{Code, Event};
+use mx::status::{Event, RequestError};
 use mx::wire::{Body, FrameType, Pull};
 
 const NOW: Instant = Instant::from_micros(1);
@@ -66,7 +66,7 @@ fn one_peer_leaves_room_for_the_messages_of_others() {
         }
         let ends = events(&mut end);
         let [Event::Received(_, status, data)] = &ends[..] else { panic!("{ends:?}") };
-        assert_eq!((status.code, &data[..]), (Code::Success, &b"something"[..]));
+        assert_eq!((status.result, &data[..]), (Ok(()), &b"something"[..]));
         other.came.clear();
         other.listens(&mut end, NOW);
         assert!(!other.is_full && other.came.contains(&FrameType::Pull), "{:?}", other.came);
@@ -104,8 +104,9 @@ fn one_who_has_no_room_and_goes_on_is_no_peer_any_more() {
             } else {
                 greedy.announces(&mut end, NOW, UNWANTED);
             }
-            let is_lost =
-                events(&mut end).iter().any(|it| matches!(it, Event::Lost(_, Code::Protocol)));
+            let is_lost = events(&mut end)
+                .iter()
+                .any(|it| matches!(it, Event::Lost(_, RequestError::Protocol)));
             if is_lost {
                 assert_eq!(count, u32::from(config.window) - 1);
                 break;

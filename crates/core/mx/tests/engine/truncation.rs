@@ -4,7 +4,7 @@ use crate::support::{Pair, pattern, secs};
 use mx::config::Config;
 use mx::endpoint::Endpoint;
 use mx::matching::Match;
-use mx::status::{Code, Event};
+use mx::status::{Event, RequestError};
 
 #[test]
 fn what_fits_is_delivered_and_both_ends_know() {
@@ -39,15 +39,15 @@ fn what_fits_is_delivered_and_both_ends_know() {
                 }
                 pair.run(secs(1));
                 let [Event::Received(_, got, place)] = &pair.take(1)[..] else { panic!("{size}") };
-                assert_eq!((got.code, got.match_info), (Code::Truncated, 3));
+                assert_eq!((got.result, got.match_info), (Err(RequestError::Truncated), 3));
                 assert_eq!((got.length, got.transferred), (size as u64, room as u64));
                 assert!(place[..] == pattern(size)[..room], "{size} {room}");
                 let [Event::Sent(_, sent)] = &pair.take(0)[..] else { panic!("{size}") };
                 let expected = match synchronous || size > 32_768 {
-                    true => (Code::Truncated, room as u64),
-                    false => (Code::Success, size as u64),
+                    true => (Err(RequestError::Truncated), room as u64),
+                    false => (Ok(()), size as u64),
                 };
-                assert_eq!((sent.code, sent.transferred), expected, "{size} {room}");
+                assert_eq!((sent.result, sent.transferred), expected, "{size} {room}");
             }
         }
     }

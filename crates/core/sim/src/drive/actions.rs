@@ -131,7 +131,7 @@ impl Drive {
             self.world.with(host, |end, now| send(end, now, peer, match_info, message, number));
         if let Err(refusal) = sent {
             // The loss may not have been heard of yet.
-            self.model.sent[place(number)].ended = Some(mx::status::Code::Unreachable);
+            self.model.sent[place(number)].ended = Some(Err(mx::status::RequestError::Unreachable));
             if self.setup.habits.are_peaceful() {
                 self.model.fault(format!("send {number} was refused: {refusal}"));
             }

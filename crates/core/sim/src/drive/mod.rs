@@ -16,7 +16,7 @@ use base::prng::Prng;
 use base::time::{Duration, Instant};
 use bytes::Bytes;
 use mx::ids::{PeerId, ReceiveId};
-use mx::status::{Code, Event};
+use mx::status::{Event, RequestError};
 
 use crate::model::{Model, Side};
 use crate::seeds::Setup;
@@ -176,7 +176,7 @@ impl Drive {
         let peace = self.setup.habits.are_peaceful() && self.is_rough;
         match event {
             Event::Sent(_, status) => {
-                if peace && !matches!(status.code, Code::Success | Code::Truncated) {
+                if peace && !matches!(status.result, Ok(()) | Err(RequestError::Truncated)) {
                     self.model.fault(format!("a send failed in peace: {status:?}"));
                 }
                 self.model.send_ended(status.context, &status, is_own);
@@ -184,31 +184,34 @@ impl Drive {
             Event::Received(id, status, data) => {
                 self.apps[host].open.retain(|(open, _)| *open != id);
                 if peace
-                    && !matches!(status.code, Code::Success | Code::Truncated | Code::Cancelled)
+                    && !matches!(
+                        status.result,
+                        Ok(()) | Err(RequestError::Truncated | RequestError::Cancelled)
+                    )
                 {
                     self.model.fault(format!("a receive failed in peace: {status:?}"));
                 }
                 self.model.receive_ended(status.context as usize, &status, &data, is_own);
             }
-            Event::Connected(_, Code::Success) => {}
-            Event::Connected(id, code) => {
+            Event::Connected(_, Ok(())) => {}
+            Event::Connected(id, Err(error)) => {
                 // A peer that was one already may be lost besides, or be silent for now.
                 let is_there = self.world.end(host).is_some_and(|end| end.has_peer(id));
                 if !is_there && !self.model.lost.contains_key(&self.side(host, id)) {
-                    self.lost(host, id, code, peace);
+                    self.lost(host, id, error, peace);
                 }
             }
-            Event::Lost(id, code) => self.lost(host, id, code, peace),
+            Event::Lost(id, error) => self.lost(host, id, error, peace),
         }
     }
 
-    fn lost(&mut self, host: usize, id: PeerId, code: Code, peace: bool) {
+    fn lost(&mut self, host: usize, id: PeerId, error: RequestError, peace: bool) {
         let side = self.side(host, id);
         self.apps[host].known.retain(|_, known| *known != id);
-        if peace || code == Code::Protocol {
-            self.model.fault(format!("{side:?} was lost: {code:?}"));
+        if peace || error == RequestError::Protocol {
+            self.model.fault(format!("{side:?} was lost: {error:?}"));
         }
-        if self.model.lost.insert(side, code).is_some() {
+        if self.model.lost.insert(side, error).is_some() {
             self.model.fault(format!("{side:?} was lost twice"));
         }
     }

@@ -108,7 +108,7 @@ impl Drive {
             let lives = self.apps[host].life == life;
             let is_there = self.world.end(host).is_some_and(|end| end.peers().any(|id| id == peer));
             if lives && !is_there {
-                self.model.lost.entry(side).or_insert(mx::status::Code::Timeout);
+                self.model.lost.entry(side).or_insert(mx::status::RequestError::Timeout);
             }
         }
     }

@@ -24,7 +24,7 @@ use base::prng::Prng;
 use bytes::Bytes;
 use mx::ids::PeerId;
 use mx::matching::Match;
-use mx::status::{Code, Status};
+use mx::status::{RequestError, Status};
 
 /// The bits of the match information that are not the number of the message.
 pub const TAG: u64 = 0xffff;
@@ -50,7 +50,7 @@ pub struct Sent {
     /// Its send ends when it was received.
     pub waits: bool,
     /// Its send has ended.
-    pub ended: Option<Code>,
+    pub ended: Option<Result<(), RequestError>>,
     /// The receive that has it.
     pub taken: Option<usize>,
     /// Bytes that were delivered, once they were.
@@ -78,7 +78,7 @@ pub struct Posted {
     /// It has to get this message: a probe or a claim has found it.
     pub expects: Option<u64>,
     /// When it ended, and how.
-    pub ended: Option<(u64, Code)>,
+    pub ended: Option<(u64, Result<(), RequestError>)>,
     /// What it got, from whom.
     pub got: Option<(u64, PeerId)>,
     /// Its end is not reported.
@@ -107,7 +107,7 @@ pub struct Model {
     /// Which side each receiving side hears.
     connections: BTreeMap<Side, Side>,
     /// Connections that have ended.
-    pub lost: BTreeMap<Side, Code>,
+    pub lost: BTreeMap<Side, RequestError>,
     /// Bytes of which all messages are made.
     bytes: Bytes,
     step: u64,
@@ -188,7 +188,7 @@ impl Model {
     pub(crate) fn send_ended(&mut self, number: u64, status: &Status, is_own: bool) {
         self.step += 1;
         let Some(message) = self.sent.get_mut(place(number)) else { return };
-        let before = message.ended.replace(status.code);
+        let before = message.ended.replace(status.result);
         let message = message.clone();
         if before.is_some() {
             self.fault(format!("send {number} ended twice: {status:?}"));
@@ -197,13 +197,18 @@ impl Model {
             self.fault(format!("send {number} of {message:?} ended as another: {status:?}"));
         }
         let is_delivered = message.delivered == Some(status.transferred);
-        let good = match status.code {
-            Code::Success if message.waits => is_delivered && status.transferred == message.length,
-            Code::Success => status.transferred == message.length,
-            Code::Truncated => is_delivered && status.transferred < message.length,
-            Code::Cancelled | Code::Protocol | Code::BadKey | Code::BadVersion => false,
-            Code::Aborted => is_own,
-            _ => true,
+        let good = match status.result {
+            Ok(()) if message.waits => is_delivered && status.transferred == message.length,
+            Ok(()) => status.transferred == message.length,
+            Err(RequestError::Truncated) => is_delivered && status.transferred < message.length,
+            Err(RequestError::Aborted) => is_own,
+            Err(error) => !matches!(
+                error,
+                RequestError::Cancelled
+                    | RequestError::Protocol
+                    | RequestError::BadKey
+                    | RequestError::BadVersion
+            ),
         };
         if !good {
             self.fault(format!("send {number} of {message:?} must not end as {status:?}"));
@@ -221,16 +226,16 @@ impl Model {
         self.step += 1;
         let step = self.step;
         let Some(posted) = self.posted.get_mut(receive) else { return };
-        let before = posted.ended.replace((step, status.code));
+        let before = posted.ended.replace((step, status.result));
         let posted = posted.clone();
         if before.is_some() || posted.discarded {
             self.fault(format!("receive {receive} ended twice: {posted:?}"));
         }
         let number = Self::number(status.match_info);
         if number == 0 {
-            let good = match status.code {
-                Code::Success | Code::Truncated | Code::Protocol => false,
-                Code::Aborted => is_own,
+            let good = match status.result {
+                Ok(()) | Err(RequestError::Truncated | RequestError::Protocol) => false,
+                Err(RequestError::Aborted) => is_own,
                 _ => true,
             };
             if !good {
@@ -240,16 +245,16 @@ impl Model {
         }
         self.take(receive, number, status.peer);
         let Some(message) = self.sent.get(place(number)).cloned() else { return };
-        let whole = matches!(status.code, Code::Success | Code::Truncated);
+        let whole = matches!(status.result, Ok(()) | Err(RequestError::Truncated));
         let fits = message.length.min(posted.capacity);
-        let code = if fits < message.length { Code::Truncated } else { Code::Success };
+        let result = if fits < message.length { Err(RequestError::Truncated) } else { Ok(()) };
         if status.length != message.length || status.match_info != message.match_info {
             self.fault(format!("receive {receive} of {message:?} tells {status:?}"));
         }
         if !whole {
             return;
         }
-        if (status.code, status.transferred) != (code, fits) {
+        if (status.result, status.transferred) != (result, fits) {
             self.fault(format!("receive {receive} of {message:?} into {fits} tells {status:?}"));
         }
         let expected = self.message(number, message.length);

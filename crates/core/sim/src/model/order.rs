@@ -11,7 +11,7 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use mx::ids::PeerId;
-use mx::status::Code;
+use mx::status::RequestError;
 
 use super::{Model, Posted, Side, place};
 
@@ -83,6 +83,6 @@ impl Model {
 
 /// Whether a receive waited when another one ended, as one that did what it was asked to.
 fn outlives(idle: &Posted, other: &Posted) -> bool {
-    let Some((other, Code::Success | Code::Truncated)) = other.ended else { return false };
+    let Some((other, Ok(()) | Err(RequestError::Truncated))) = other.ended else { return false };
     idle.ended.is_none_or(|(ended, _)| ended > other)
 }

@@ -20,7 +20,6 @@ use clap::Args;
 use mx::config::Config;
 use mx::ids::PeerId;
 use mx::matching::Match;
-use mx::status::Code;
 use mx_io::discovery::{Peers, Target};
 use mx_io::endpoint::{Completed, Endpoint, Life, Request, Waiting};
 use mx_io::port::faulty::{Fault, Faults, FaultyPort, Tally};
@@ -234,8 +233,9 @@ impl Session {
                 self.end.dump()
             );
         };
-        let code = completed.status.code;
-        ensure!(code == Code::Success, "{}: {code}", what());
+        if let Err(error) = completed.status.result {
+            bail!("{}: {error}", what());
+        }
         Ok(completed)
     }
 

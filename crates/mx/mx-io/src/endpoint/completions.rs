@@ -144,7 +144,7 @@ mod tests {
     use mx::address::{Address, NicId};
     use mx::config::Config;
     use mx::endpoint::Endpoint;
-    use mx::status::{Code, Status};
+    use mx::status::Status;
 
     use super::*;
 
@@ -155,9 +155,9 @@ mod tests {
         move |queue| {
             let receive = engine.irecv(Instant::ZERO, None, Match::ANY, Vec::new(), 0).unwrap();
             let request = Request::Receive(receive);
-            let (code, peer) = (Code::Success, None);
+            let (result, peer) = (Ok(()), None);
             let status =
-                Status { code, peer, match_info: 0, length: 0, transferred: 0, context: 0 };
+                Status { result, peer, match_info: 0, length: 0, transferred: 0, context: 0 };
             queue.add(Completed { request, status, sink: None });
             request
         }

@@ -263,9 +263,9 @@ impl<S: Source, R: Sink> Core<S, R> {
             Event::Received(receive, status, sink) => {
                 Completed { request: Request::Receive(receive), status, sink: Some(sink) }
             }
-            Event::Connected(peer, code) => {
+            Event::Connected(peer, result) => {
                 let label = self.connecting.remove(&peer).unwrap_or_default();
-                let status = label.status(peer, code);
+                let status = label.status(peer, result);
                 Completed { request: Request::Connect(peer), status, sink: None }
             }
             // Its requests have ended, and say why.

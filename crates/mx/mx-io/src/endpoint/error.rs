@@ -2,7 +2,7 @@
 
 use mx::address::Address;
 use mx::config::ConfigError;
-use mx::status::{Code, Refusal};
+use mx::status::{Refusal, RequestError};
 
 use crate::discovery::ResolveError;
 use crate::port::PortError;
@@ -23,12 +23,12 @@ pub enum MxError {
     #[error("MX request: {0}")]
     Refused(#[from] Refusal),
     /// There is no connection.
-    #[error("connect to MX endpoint {address}: {code}")]
+    #[error("connect to MX endpoint {address}: {error}")]
     Connect {
         /// Where it should be.
         address: Address,
         /// Why not.
-        code: Code,
+        error: RequestError,
     },
     /// A name has no address.
     #[error(transparent)]

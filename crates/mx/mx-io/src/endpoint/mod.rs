@@ -48,7 +48,7 @@ use mx::counters::Counters;
 use mx::endpoint::Found;
 use mx::ids::{MessageId, PeerId, ReceiveId};
 use mx::matching::Match;
-use mx::status::{Code, Refusal};
+use mx::status::{Refusal, RequestError};
 
 use self::completions::Filter;
 use self::core::Core;
@@ -137,18 +137,22 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
             let left = timeout.saturating_sub(spent);
             let request = self.iconnect(address, key, left)?;
             let completed = self.wait(request, None)?;
-            let code = completed.map_or(Code::Timeout, |completed| completed.status.code);
-            match (code, request) {
-                (Code::Success, Request::Connect(peer)) => return Ok(peer),
+            let result =
+                completed.map_or(Err(RequestError::Timeout), |completed| completed.status.result);
+            match (result, request) {
+                (Ok(()), Request::Connect(peer)) => return Ok(peer),
                 // That was a connection to an earlier life, which is over.
-                (Code::Restarted | Code::Closed | Code::Unreachable, _) if !left.is_zero() => {}
-                _ => return Err(MxError::Connect { address, code }),
+                (Err(error), _) if !error.is_of_earlier_instance() || left.is_zero() => {
+                    return Err(MxError::Connect { address, error });
+                }
+                _ => {}
             }
         }
     }
 
     /// Begins to connect (`mx_iconnect`). Messages may be sent to the peer at once. If it ends as
-    /// [`Code::Restarted`], there was a connection to an earlier life of the peer: begin again.
+    /// [`RequestError::Restarted`], there was a connection to an earlier instance of the peer: begin
+    /// again.
     ///
     /// # Errors
     /// If this endpoint is being closed, or its port is broken.

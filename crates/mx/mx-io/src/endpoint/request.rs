@@ -1,7 +1,7 @@
 //! Requests and completions.
 
 use mx::ids::{PeerId, ReceiveId, SendId};
-use mx::status::{Code, Status};
+use mx::status::{RequestError, Status};
 
 /// A request that has been made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,9 +24,9 @@ pub struct Label {
 }
 
 impl Label {
-    pub(super) const fn status(self, peer: PeerId, code: Code) -> Status {
+    pub(super) const fn status(self, peer: PeerId, result: Result<(), RequestError>) -> Status {
         let Self { match_info, context } = self;
-        Status { code, peer: Some(peer), match_info, length: 0, transferred: 0, context }
+        Status { result, peer: Some(peer), match_info, length: 0, transferred: 0, context }
     }
 }
 

@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use mx::config::Config;
 use mx::matching::Match;
-use mx::status::Code;
 use mx_io::endpoint::{Endpoint, Life, Progress, Waiting};
 use mx_io::port::local::LocalPort;
 
@@ -32,9 +31,9 @@ fn messages_go_within_the_host_and_beyond() {
                 let receive = ok(to.irecv(None, Match::exact(7), vec![0; size]));
                 let sent = ok(from.isend(peer, 7, message.clone()));
                 let got = ok(to.wait(receive, Some(PATIENCE))).expect("a message");
-                assert_eq!((got.status.code, got.sink.unwrap()), (Code::Success, message.into()));
+                assert_eq!((got.status.result, got.sink.unwrap()), (Ok(()), message.into()));
                 let sent = ok(from.wait(sent, Some(PATIENCE))).expect("it was sent");
-                assert_eq!(sent.status.code, Code::Success);
+                assert_eq!(sent.status.result, Ok(()));
             }
         }
     }
@@ -77,7 +76,7 @@ fn more_than_there_is_credit_for_waits_and_nothing_is_lost() {
         };
         for number in 0..100 {
             let sent = send(number);
-            assert_eq!(within(&a, sent).status.code, Code::Success);
+            assert_eq!(within(&a, sent).status.result, Ok(()));
             let receive = ok(b.irecv(None, Match::exact(6), vec![0; SIZE]));
             assert!(within(&b, receive).sink.unwrap() == part(number), "{number}");
         }
@@ -87,7 +86,7 @@ fn more_than_there_is_credit_for_waits_and_nothing_is_lost() {
             assert!(within(&b, receive).sink.unwrap() == part(number), "{number}");
         }
         for send in sends {
-            assert_eq!(within(&a, send).status.code, Code::Success);
+            assert_eq!(within(&a, send).status.result, Ok(()));
         }
     }
 }

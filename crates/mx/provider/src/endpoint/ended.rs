@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use mx::ids::PeerId;
-use mx::status::{Code, Status};
+use mx::status::{RequestError, Status};
 use mx_io::endpoint::{Completed, Request};
 
 use super::live::{Live, Turn};
@@ -27,12 +27,11 @@ impl Live {
             }
             (_, Some(place)) => self.received(turn, &completed.status, &place),
             (Request::Connect(_), None) => {
-                let code = completed.status.code;
-                if code != Code::Success {
+                if let Err(error) = completed.status.result {
                     let peer = completed.status.peer;
                     let address = peer.and_then(|peer| turn.engine().address_of(peer));
                     let peer = address.map_or("a peer".to_owned(), |address| address.to_string());
-                    warn(&format!("{} connects to {peer}: {code}", self.address));
+                    warn(&format!("{} connects to {peer}: {error}", self.address));
                 }
             }
             (_, None) if bits::is_remote(completed.status.match_info) => {
@@ -58,14 +57,14 @@ impl Live {
 
     fn sent(&self, status: &Status) {
         // What a receiver had no room for is the receiver's concern.
-        let code = if status.code == Code::Truncated { Code::Success } else { status.code };
-        let failure = fault::of_code(code).map(|error| Failure { error, excess: 0 });
+        let failed = status.result.err().filter(|error| *error != RequestError::Truncated);
+        let failure = failed.map(|error| Failure { error: fault::of_failed(error), excess: 0 });
         if status.context != SILENT {
             self.tx.count(failure.is_none());
         }
         if [SILENT, COUNTED].contains(&status.context) {
-            if failure.is_some() {
-                warn(&format!("message of {} is lost: {code}", self.address));
+            if let Some(error) = failed {
+                warn(&format!("message of {} is lost: {error}", self.address));
             }
             return;
         }
@@ -78,7 +77,8 @@ impl Live {
         let header = HEADER as u64;
         let length = status.transferred.saturating_sub(header) as usize;
         let excess = (status.length - status.transferred) as usize;
-        let failure = fault::of_code(status.code).map(|error| Failure { error, excess });
+        let failed = status.result.err().map(fault::of_failed);
+        let failure = failed.map(|error| Failure { error, excess });
         let data = bits::data(&place.header);
         let peer = status.peer.filter(|_| self.reports_sources);
         let source = peer.and_then(|peer| self.number_of(turn, peer));
@@ -95,8 +95,9 @@ impl Live {
         self.rx.count(failure.is_none());
         if let Some(Many { source }) = place.many {
             let rest = memory::rest(&place.memory, length.next_multiple_of(ALIGNMENT));
-            let is_gone = matches!(status.code, Code::Cancelled | Code::Aborted)
-                || rest.length() < self.least_left.load(Ordering::Relaxed).max(1);
+            let is_gone =
+                matches!(status.result, Err(RequestError::Cancelled | RequestError::Aborted))
+                    || rest.length() < self.least_left.load(Ordering::Relaxed).max(1);
             let next = Place { many: place.many, ..Place::new(rest, place.completion) };
             let matching = bits::of_receive(kind, 0, 0);
             let context = status.context;

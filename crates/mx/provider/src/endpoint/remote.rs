@@ -8,7 +8,7 @@ use libc::{EACCES, EAGAIN, EINVAL, EMSGSIZE};
 use mx::endpoint::Endpoint;
 use mx::ids::PeerId;
 use mx::matching::Match;
-use mx::status::{Code, Refusal, Status};
+use mx::status::{Refusal, RequestError, Status};
 
 use super::calls::{Call, Memory};
 use super::live::{Live, Turn};
@@ -109,25 +109,26 @@ impl Live {
         match remote {
             Remote::Request(bytes) => {
                 let length = status.transferred.saturating_sub(HEADER as u64) as usize;
-                if let (Code::Success, Some(peer)) = (status.code, status.peer) {
+                if let (Ok(()), Some(peer)) = (status.result, status.peer) {
                     match Request::decode(&bytes[..length.min(bytes.len())]) {
                         Some((request, bytes)) => self.serve(turn, peer, &request, bytes),
                         None => warn(&format!("{}: a request that is none", self.address)),
                     }
                 }
-                if !matches!(status.code, Code::Cancelled | Code::Aborted)
+                if !matches!(status.result, Err(RequestError::Cancelled | RequestError::Aborted))
                     && let Err(error) = turn.ask(|engine, now| await_request(engine, now, bytes))
                 {
                     warn(&format!("{} serves fewer requests: {error}", self.address));
                 }
             }
             Remote::Bytes { data } => {
-                if status.code == Code::Success {
+                if status.result == Ok(()) {
                     self.tell_of_write(data, status.transferred.saturating_sub(HEADER as u64));
                 }
             }
             Remote::Answer { writes, completion, is_known } => {
-                let failure = fault::of_code(status.code).or_else(|| bits::refused(&header));
+                let failure = status.result.err().map(fault::of_failed);
+                let failure = failure.or_else(|| bits::refused(&header));
                 self.transferred(writes, failure, status.context, completion, is_known);
             }
         }
@@ -136,13 +137,13 @@ impl Live {
     /// The bytes of a long write were sent and received, or not.
     pub(super) fn wrote(&self, status: &Status) {
         // The peer had no memory for them.
-        let failure = match status.code {
-            Code::Truncated => Some(EACCES),
-            code => fault::of_code(code),
-        };
+        let failure = status.result.err().map(|error| match error {
+            RequestError::Truncated => EACCES,
+            error => fault::of_failed(error),
+        });
         if status.context == SILENT {
-            if failure.is_some() {
-                warn(&format!("a request of {} is lost: {}", self.address, status.code));
+            if let Err(error) = status.result {
+                warn(&format!("a request of {} is lost: {error}", self.address));
             }
             return;
         }

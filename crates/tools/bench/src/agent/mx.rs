@@ -24,7 +24,7 @@ use crate::workload::{
 use mx::config::{Config, MAX_MTU};
 use mx::ids::PeerId;
 use mx::matching::Match;
-use mx::status::Code;
+use mx::status::RequestError;
 use mx_io::endpoint::{Completed, Endpoint, Life, MxError, Progress, Request, Waiting};
 use mx_io::port::packet::PacketPort;
 use std::collections::HashMap;
@@ -293,14 +293,14 @@ impl Driver {
         let Completed { request, status, sink } = completed;
         let at = self.clock.at();
         match (request, sink, status.peer) {
-            (Request::Receive(_), Some(sink), Some(peer)) if status.code == Code::Success => {
+            (Request::Receive(_), Some(sink), Some(peer)) if status.result.is_ok() => {
                 *message = Some(sink);
                 recorder.count(at, Counter::MessagesReceived, 1);
                 recorder.count(at, Counter::MessageBytes, status.length);
                 let connection = self.connection((peer, status.match_info));
                 Ok(Some(Woken::Message(connection, status.length as usize)))
             }
-            (Request::Send(_), ..) if status.code == Code::Success => {
+            (Request::Send(_), ..) if status.result.is_ok() => {
                 let Some((connection, sent_at)) = self.sends.remove(&request) else {
                     return Ok(None);
                 };
@@ -310,14 +310,16 @@ impl Driver {
             (Request::Connect(_), ..) => Ok(None),
             // What a client that left did not say is not missed.
             (Request::Receive(_), Some(place), _)
-                if self.orders.is_some() && status.code != Code::Truncated =>
+                if self.orders.is_some() && status.result != Err(RequestError::Truncated) =>
             {
                 self.post(place)?;
                 Ok(None)
             }
             _ => Err(format!(
                 "message of {} bytes, MX endpoint {}: {}; look at the agent there",
-                status.length, self.name, status.code
+                status.length,
+                self.name,
+                status.result.map_or_else(|error| error.to_string(), |()| "success".to_owned())
             )),
         }
     }

@@ -14,7 +14,7 @@ use mx::config::Config;
 use mx::endpoint::Endpoint;
 use mx::ids::PeerId;
 use mx::outgoing::BulkState;
-use mx::status::{Code, Event};
+use mx::status::Event;
 use mx::wire::{self, Body, FrameType, Header};
 
 pub(crate) type End = Endpoint<Bytes, Vec<u8>>;
@@ -73,7 +73,7 @@ impl<S: Source> Pair<S> {
         let key = self.ends[1].config().key;
         let a = self.ends[0].connect(self.now, address(1), key, secs(1)).unwrap();
         self.run(secs(0));
-        assert!(matches!(self.events[0][..], [Event::Connected(id, Code::Success)] if id == a));
+        assert!(matches!(self.events[0][..], [Event::Connected(id, Ok(()))] if id == a));
         self.events[0].clear();
         [a, self.ends[1].peers().next().unwrap()]
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use base::prng::Prng;
 use bytes::Bytes;
-use mx::status::Code;
+use mx::status::RequestError;
 use mx_io::endpoint::Completed;
 
 use super::order::{DeliveryOrder, Moment, Stream};
@@ -153,11 +153,12 @@ impl DeliveryCheck {
         count(&self.tally.received);
         self.tally.bytes.fetch_add(status.transferred, Ordering::Relaxed);
         let fits = size.min(capacity);
-        let code = if fits < size { Code::Truncated } else { Code::Success };
-        if code == Code::Truncated {
+        let result = if fits < size { Err(RequestError::Truncated) } else { Ok(()) };
+        if result.is_err() {
             count(&self.tally.truncated);
         }
-        if (status.code, status.length, status.transferred) != (code, size as u64, fits as u64) {
+        if (status.result, status.length, status.transferred) != (result, size as u64, fits as u64)
+        {
             return self
                 .fault(format!("{match_info:#x}: {size} bytes into {capacity}: {status:?}"));
         }
@@ -203,8 +204,8 @@ mod tests {
     use mx_io::endpoint::Request;
 
     fn completed(match_info: u64, length: u64, data: Vec<u8>) -> Completed<Vec<u8>> {
-        let (transferred, code) = (data.len() as u64, Code::Success);
-        let status = Status { code, peer: None, match_info, length, transferred, context: 0 };
+        let (transferred, result) = (data.len() as u64, Ok(()));
+        let status = Status { result, peer: None, match_info, length, transferred, context: 0 };
         Completed { request: Request::Receive(ReceiveId::default()), status, sink: Some(data) }
     }
 

@@ -8,7 +8,7 @@ use anyhow::{Result, bail, ensure};
 use base::prng::Prng;
 use mx::ids::PeerId;
 use mx::matching::Match;
-use mx::status::Code;
+use mx::status::RequestError;
 use mx_io::endpoint::{Completed, Request};
 
 use super::super::session::End;
@@ -74,8 +74,7 @@ impl Party {
         let Some(completed) = self.end.wait(request, Some(TIMEOUT))? else {
             bail!("a send to endpoint {number} does not end: {}", self.end.dump());
         };
-        let code = completed.status.code;
-        let is_sent = matches!(code, Code::Success | Code::Truncated);
+        let is_sent = matches!(completed.status.result, Ok(()) | Err(RequestError::Truncated));
         ensure!(is_sent, "to endpoint {number}: {:?}", completed.status);
         Ok(())
     }
@@ -123,7 +122,7 @@ impl Party {
         let Some(completed) = completed else {
             bail!("a receive does not end: {}", self.end.dump())
         };
-        let is_cancelled = completed.status.code == Code::Cancelled;
+        let is_cancelled = completed.status.result == Err(RequestError::Cancelled);
         ensure!(is_cancelled == cancelled, "cancelled {cancelled}, and yet {:?}", completed.status);
         if is_cancelled {
             count(&check.tally.cancelled);
