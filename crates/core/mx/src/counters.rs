@@ -4,7 +4,7 @@ use crate::wire::FrameType;
 
 /// Why a frame was of no use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Drop {
+pub enum DropReason {
     /// It is no frame of this protocol, or its checksum is wrong.
     Malformed,
     /// It has no checksum, although the peers agreed on one, or it would change a connection.
@@ -29,7 +29,7 @@ pub enum Drop {
     TooManyPeers,
 }
 
-impl Drop {
+impl DropReason {
     /// Every reason.
     pub const ALL: [Self; 11] = [
         Self::Malformed,
@@ -72,8 +72,8 @@ pub struct Counters {
     pub sent: [u64; FrameType::ALL.len()],
     /// Frames received that belonged to a peer, by type.
     pub received: [u64; FrameType::ALL.len()],
-    /// Frames of no use, by reason, in the order of [`Drop::ALL`].
-    pub dropped: [u64; Drop::ALL.len()],
+    /// Frames of no use, by reason, in the order of [`DropReason::ALL`].
+    pub dropped: [u64; DropReason::ALL.len()],
     /// Frames sent that were marked.
     pub marked: u64,
     /// Numbered frames that were sent again.
@@ -102,7 +102,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    pub(crate) fn drop(&mut self, reason: Drop) {
+    pub(crate) fn drop(&mut self, reason: DropReason) {
         self.dropped[reason as usize] += 1;
     }
 
@@ -113,7 +113,7 @@ impl Counters {
                 visit(group, frame.name(), *count);
             }
         }
-        for (reason, count) in Drop::ALL.into_iter().zip(&self.dropped) {
+        for (reason, count) in DropReason::ALL.into_iter().zip(&self.dropped) {
             visit("dropped", reason.name(), *count);
         }
         let others = [

@@ -38,7 +38,7 @@ pub(crate) struct WaitingMessages {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum WaitingPosition {
     Near(usize),
     Far(u64),
 }
@@ -60,24 +60,25 @@ impl WaitingMessages {
     /// were looked at.
     pub(crate) fn find(&mut self, pattern: &Pattern, compared: &mut u64) -> Option<MessageId> {
         Some(match self.place(pattern, compared)? {
-            Place::Near(place) => self.near[place].message,
-            Place::Far(arrival) => self.far.messages.get(&arrival)?.message,
+            WaitingPosition::Near(place) => self.near[place].message,
+            WaitingPosition::Far(arrival) => self.far.messages.get(&arrival)?.message,
         })
     }
 
     /// The first message that fits; it waits no longer.
     pub(crate) fn take(&mut self, pattern: &Pattern, compared: &mut u64) -> Option<MessageId> {
         let taken = match self.place(pattern, compared)? {
-            Place::Near(place) => self.near.remove(place),
-            Place::Far(arrival) => self.far.remove(arrival),
+            WaitingPosition::Near(place) => self.near.remove(place),
+            WaitingPosition::Far(arrival) => self.far.remove(arrival),
         };
         taken.map(|waiting| waiting.message)
     }
 
-    fn place(&mut self, pattern: &Pattern, compared: &mut u64) -> Option<Place> {
+    fn place(&mut self, pattern: &Pattern, compared: &mut u64) -> Option<WaitingPosition> {
         let near = self.near.iter().position(|waiting| waiting.fits(pattern));
         *compared += near.map_or(self.near.len(), |place| place + 1) as u64;
-        near.map(Place::Near).or_else(|| self.far.find(pattern, compared).map(Place::Far))
+        near.map(WaitingPosition::Near)
+            .or_else(|| self.far.find(pattern, compared).map(WaitingPosition::Far))
     }
 
     /// The messages of this peer that are `gone` wait no longer.

@@ -12,8 +12,8 @@ use mx_io::endpoint::{Completed, MxError};
 use crate::abi::{earmark_mx_endpoint_t, earmark_mx_request_t, earmark_mx_status_t};
 use crate::codes::{Return, earmark_mx_return_t};
 use crate::guard::{Failure, give, guard, place};
-use crate::handles::{self, Kind, Open};
-use crate::message::Place;
+use crate::handles::{self, Kind, OpenEndpoint};
+use crate::message::ReceiveBuffer;
 use crate::peers::timeout;
 
 /// Whether a request has ended. If so, result is 1, the status is filled in, and the request is
@@ -248,7 +248,7 @@ impl<'a> Answer<'a> {
     /// closed.
     pub(crate) fn write_waited(
         self,
-        open: &Open,
+        open: &OpenEndpoint,
         ended: Option<earmark_mx_status_t>,
     ) -> Result<bool, Failure> {
         let has_ended = self.write(ended);
@@ -261,8 +261,8 @@ impl<'a> Answer<'a> {
 
 /// The first end that somebody is to hear of.
 fn any(
-    open: &Open,
-    take: impl Fn() -> Result<Option<Completed<Place>>, MxError>,
+    open: &OpenEndpoint,
+    take: impl Fn() -> Result<Option<Completed<ReceiveBuffer>>, MxError>,
 ) -> Result<Option<earmark_mx_status_t>, Failure> {
     loop {
         let Some(completed) = take()? else { return Ok(None) };
@@ -273,7 +273,7 @@ fn any(
 }
 
 /// One who has waited in vain: an error if the endpoint is being closed.
-fn goes_on(open: &Open) -> Result<(), Failure> {
+fn goes_on(open: &OpenEndpoint) -> Result<(), Failure> {
     if open.closing.load(Ordering::Acquire) {
         let text = "this endpoint is being closed by another thread; its requests are void";
         return Err(Failure::new(Return::EARMARK_MX_CLOSING, text));

@@ -14,7 +14,7 @@ use std::time::Duration;
 use mx::address::{Address, NicId};
 use mx::ids::PeerId;
 use mx::status::RequestError;
-use mx_io::endpoint::{Completed, Endpoint, Request};
+use mx_io::endpoint::{Completed, Endpoint, RequestId};
 use mx_io::memory::Copies;
 use slotmap::{Key, KeyData, SlotMap};
 
@@ -23,7 +23,7 @@ use crate::abi::{
 };
 use crate::codes::{self, earmark_mx_return_t as Return};
 use crate::guard::{Failure, guard};
-use crate::message::{Outgoing, Place};
+use crate::message::{Outgoing, ReceiveBuffer};
 use crate::state;
 
 slotmap::new_key_type! {
@@ -32,7 +32,7 @@ slotmap::new_key_type! {
     pub(crate) struct RequestKey;
 }
 
-type Endpoints = SlotMap<EndpointKey, Arc<Open>>;
+type Endpoints = SlotMap<EndpointKey, Arc<OpenEndpoint>>;
 static ENDPOINTS: LazyLock<RwLock<Endpoints>> = LazyLock::new(RwLock::default);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,11 +47,11 @@ pub(crate) enum Kind {
 pub(crate) struct Pending {
     pub(crate) kind: Kind,
     pub(crate) context: usize,
-    pub(crate) request: Option<Request>,
+    pub(crate) request: Option<RequestId>,
 }
 
-pub(crate) struct Open {
-    pub(crate) mx: Endpoint<Outgoing, Place>,
+pub(crate) struct OpenEndpoint {
+    pub(crate) mx: Endpoint<Outgoing, ReceiveBuffer>,
     pub(crate) mtu: u16,
     /// The longest message that may be sent before anybody asks for it.
     pub(crate) eager_max: usize,
@@ -70,9 +70,9 @@ pub(crate) struct Open {
     pub(crate) closing: AtomicBool,
 }
 
-impl Open {
+impl OpenEndpoint {
     pub(crate) fn new(
-        mx: Endpoint<Outgoing, Place>,
+        mx: Endpoint<Outgoing, ReceiveBuffer>,
         mtu: u16,
         eager_max: usize,
         close_timeout: Duration,
@@ -102,7 +102,7 @@ impl Open {
         &self,
         kind: Kind,
         context: *mut c_void,
-        make: impl FnOnce(u64) -> Result<Request, E>,
+        make: impl FnOnce(u64) -> Result<RequestId, E>,
     ) -> Result<earmark_mx_request_t, E> {
         let pending = Pending { kind, context: context.addr(), request: None };
         // It may end, and be completed, before `make` returns.
@@ -124,7 +124,7 @@ impl Open {
     pub(crate) fn pending(
         &self,
         handle: earmark_mx_request_t,
-    ) -> Result<(RequestKey, Pending, Request), Failure> {
+    ) -> Result<(RequestKey, Pending, RequestId), Failure> {
         let key = RequestKey::from(KeyData::from_ffi(handle.addr() as u64 ^ self.salt));
         let pending = self.requests().get(key).copied();
         let found = pending.and_then(|pending| Some((key, pending, pending.request?)));
@@ -154,11 +154,11 @@ impl Open {
 
     /// The status of a request that has ended, which is none any more; nothing if nobody is to
     /// hear of it.
-    pub(crate) fn end(&self, completed: &Completed<Place>) -> Option<earmark_mx_status_t> {
+    pub(crate) fn end(&self, completed: &Completed<ReceiveBuffer>) -> Option<earmark_mx_status_t> {
         let Completed { request, status, .. } = completed;
         let key = RequestKey::from(KeyData::from_ffi(status.context));
         let Some(pending) = self.requests().remove(key) else {
-            if let Request::Connect(peer) = request {
+            if let RequestId::Connect(peer) = request {
                 *lock(&self.connected) = Some((*peer, status.result));
             }
             return None;
@@ -248,7 +248,7 @@ pub(crate) const fn nic_of(number: u64) -> NicId {
     NicId([a, b, c, d, e, f])
 }
 
-pub(crate) fn endpoint(handle: earmark_mx_endpoint_t) -> Result<Arc<Open>, Failure> {
+pub(crate) fn endpoint(handle: earmark_mx_endpoint_t) -> Result<Arc<OpenEndpoint>, Failure> {
     let endpoints = ENDPOINTS.read().unwrap_or_else(PoisonError::into_inner);
     let open = endpoints.get(key_of(handle)).map(Arc::clone);
     open.ok_or_else(|| no_endpoint(handle))
@@ -257,17 +257,17 @@ pub(crate) fn endpoint(handle: earmark_mx_endpoint_t) -> Result<Arc<Open>, Failu
 /// Runs a call on the endpoint of a handle; see [`guard`].
 pub(crate) fn on(
     handle: earmark_mx_endpoint_t,
-    call: impl FnOnce(&Open) -> Result<(), Failure>,
+    call: impl FnOnce(&OpenEndpoint) -> Result<(), Failure>,
 ) -> Return {
     guard(|| call(&*endpoint(handle)?))
 }
 
-pub(crate) fn add(open: Open) -> earmark_mx_endpoint_t {
+pub(crate) fn add(open: OpenEndpoint) -> earmark_mx_endpoint_t {
     let mut endpoints = ENDPOINTS.write().unwrap_or_else(PoisonError::into_inner);
     without_provenance_mut(endpoints.insert(Arc::new(open)).data().as_ffi() as usize)
 }
 
-pub(crate) fn take(handle: earmark_mx_endpoint_t) -> Result<Arc<Open>, Failure> {
+pub(crate) fn take(handle: earmark_mx_endpoint_t) -> Result<Arc<OpenEndpoint>, Failure> {
     let mut endpoints = ENDPOINTS.write().unwrap_or_else(PoisonError::into_inner);
     endpoints.remove(key_of(handle)).ok_or_else(|| no_endpoint(handle))
 }

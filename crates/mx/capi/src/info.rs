@@ -78,7 +78,7 @@ pub unsafe extern "C" fn earmark_mx_get_counter(
     })
 }
 
-fn counters(open: &handles::Open) -> Vec<(String, u64)> {
+fn counters(open: &handles::OpenEndpoint) -> Vec<(String, u64)> {
     let (engine, port) = open.mx.counters();
     let mut list = Vec::new();
     engine.each(|group, name, count| {

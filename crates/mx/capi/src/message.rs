@@ -39,9 +39,9 @@ impl Source for Outgoing {
 }
 
 #[derive(Debug)]
-pub(crate) struct Place(pub(crate) CallerSegments);
+pub(crate) struct ReceiveBuffer(pub(crate) CallerSegments);
 
-impl Sink for Place {
+impl Sink for ReceiveBuffer {
     fn capacity(&self) -> u64 {
         self.0.length() as u64
     }

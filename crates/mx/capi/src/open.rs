@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mx::config::{Config, ContextBits};
-use mx_io::endpoint::{Endpoint, Life, MxError, Progress, Waiting};
+use mx_io::endpoint::{Endpoint, EndpointOptions, MxError, Progress, WaitMode};
 use mx_io::port::{Port, PortError, PortSpec, open};
 
 use crate::abi::{
@@ -17,7 +17,7 @@ use crate::abi::{
 };
 use crate::codes::{Return, earmark_mx_return_t};
 use crate::guard::{Failure, guard, place};
-use crate::handles::{self, Open};
+use crate::handles::{self, OpenEndpoint};
 use crate::library;
 
 /// The largest number of an endpoint; the one after it means everybody.
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn earmark_mx_open_endpoint(
         let mx = Endpoint::open(port, config, life)?;
         let close_timeout = Duration::from_millis(settings.close_timeout_ms.into());
         let eager_max = config.eager_max as usize;
-        endpoint.write(handles::add(Open::new(mx, mtu, eager_max, close_timeout)));
+        endpoint.write(handles::add(OpenEndpoint::new(mx, mtu, eager_max, close_timeout)));
         Ok(())
     })
 }
@@ -122,7 +122,7 @@ pub extern "C" fn earmark_mx_close_endpoint(
                 }
             }
         };
-        let Open { mx, close_timeout, .. } = open;
+        let OpenEndpoint { mx, close_timeout, .. } = open;
         Ok(mx.close(close_timeout)?)
     })
 }
@@ -187,7 +187,7 @@ unsafe fn settings_of(
     Ok(settings)
 }
 
-fn life(settings: &earmark_mx_settings_t) -> Result<Life, Failure> {
+fn life(settings: &earmark_mx_settings_t) -> Result<EndpointOptions, Failure> {
     let bad = |what: &str, value: u32| {
         let text = format!("setting {what} is {value}; use a constant of the header");
         Failure::new(Return::EARMARK_MX_BAD_SETTING, text)
@@ -198,12 +198,12 @@ fn life(settings: &earmark_mx_settings_t) -> Result<Life, Failure> {
         other => return Err(bad("progress", other)),
     };
     let waiting = match settings.waiting {
-        EARMARK_MX_WAIT_SLEEP => Waiting::Sleep,
-        EARMARK_MX_WAIT_SPIN => Waiting::Spin,
-        EARMARK_MX_WAIT_HYBRID => Waiting::Hybrid(Duration::from_micros(settings.spin_us.into())),
+        EARMARK_MX_WAIT_SLEEP => WaitMode::Sleep,
+        EARMARK_MX_WAIT_SPIN => WaitMode::Spin,
+        EARMARK_MX_WAIT_HYBRID => WaitMode::Hybrid(Duration::from_micros(settings.spin_us.into())),
         other => return Err(bad("waiting", other)),
     };
-    Ok(Life { progress, waiting })
+    Ok(EndpointOptions { progress, waiting })
 }
 
 fn config(settings: &earmark_mx_settings_t, key: u32, mtu: u16) -> Result<Config, Failure> {

@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use mx::address::Address;
 use mx::status::RequestError;
-use mx_io::discovery::Found;
-use mx_io::endpoint::{Label, MxError, Request};
+use mx_io::discovery::DiscoveredEndpoint;
+use mx_io::endpoint::{Label, MxError, RequestId};
 
 use crate::abi::{
     EARMARK_MX_INFINITE, earmark_mx_endpoint_addr_t, earmark_mx_endpoint_t, earmark_mx_request_t,
 };
 use crate::codes::{Return, earmark_mx_return_t};
 use crate::guard::{Failure, give, guard, place};
-use crate::handles::{self, Kind, Open, lock, nic_number, nic_of, place_of};
+use crate::handles::{self, Kind, OpenEndpoint, lock, nic_number, nic_of, place_of};
 
 /// How long one who connects leaves the end of that to others who wait.
 const SLICE: Duration = Duration::from_millis(5);
@@ -152,7 +152,7 @@ pub unsafe extern "C" fn earmark_mx_hostname_to_nic_id(
         // JUSTIFICATION: C passes strings by their address.
         let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
         let found = search(open, Some(&name), timeout, |_| true)?;
-        let Some(Found { address, .. }) = found else {
+        let Some(DiscoveredEndpoint { address, .. }) = found else {
             let text = format!(
                 "host {name}: nobody of that name has answered; see who does: earmark mx peers"
             );
@@ -210,11 +210,11 @@ pub(crate) unsafe fn put_text(text: &str, at: *mut c_char, size: usize) {
 
 /// The first endpoint of a host, or of all, that fits.
 fn search(
-    open: &Open,
+    open: &OpenEndpoint,
     host: Option<&str>,
     milliseconds: u32,
-    fits: impl Fn(&Found) -> bool,
-) -> Result<Option<Found>, Failure> {
+    fits: impl Fn(&DiscoveredEndpoint) -> bool,
+) -> Result<Option<DiscoveredEndpoint>, Failure> {
     // Whoever asks without end asks in rounds.
     let until = timeout(milliseconds).map(|span| Instant::now() + span);
     loop {
@@ -228,7 +228,7 @@ fn search(
 }
 
 fn connect(
-    open: &Open,
+    open: &OpenEndpoint,
     address: Address,
     key: u32,
     span: Duration,
@@ -242,7 +242,7 @@ fn connect(
         let request = open.mx.iconnect(address, key, left)?;
         let result = connected(open, request, until)?;
         match (result, request) {
-            (Ok(()), Request::Connect(peer)) => return Ok(open.give(peer, address)),
+            (Ok(()), RequestId::Connect(peer)) => return Ok(open.give(peer, address)),
             // That was a connection to an earlier life, which is over.
             (Err(error), _) if !error.is_of_earlier_instance() || Instant::now() >= until => {
                 return Err(MxError::Connect { address, error }.into());
@@ -255,8 +255,8 @@ fn connect(
 /// How an attempt ends. A thread that waits for any request may get the completion in place of this
 /// one.
 fn connected(
-    open: &Open,
-    request: Request,
+    open: &OpenEndpoint,
+    request: RequestId,
     until: Instant,
 ) -> Result<Result<(), RequestError>, Failure> {
     loop {
@@ -265,7 +265,7 @@ fn connected(
         let completed = open.mx.wait(request, Some(left.min(SLICE)))?;
         let elsewhere = || {
             let seen = *lock(&open.connected);
-            seen.filter(|(peer, _)| Request::Connect(*peer) == request).map(|(_, result)| result)
+            seen.filter(|(peer, _)| RequestId::Connect(*peer) == request).map(|(_, result)| result)
         };
         if let Some(result) = completed.map(|completed| completed.status.result).or_else(elsewhere)
         {
@@ -282,7 +282,7 @@ fn connected(
 }
 
 /// An error if a request connects to this address: both would wait for one completion.
-fn alone(open: &Open, address: Address) -> Result<(), Failure> {
+fn alone(open: &OpenEndpoint, address: Address) -> Result<(), Failure> {
     if open.connects_to(address) {
         let text = format!("connect to {address}: a request does so already; wait for that one");
         return Err(Failure::new(Return::EARMARK_MX_BUSY, text));

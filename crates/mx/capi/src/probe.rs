@@ -5,7 +5,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use mx::endpoint::Found;
+use mx::endpoint::ProbedMessage;
 use mx::ids::PeerId;
 use mx::matching::Match;
 
@@ -13,7 +13,7 @@ use crate::abi::{earmark_mx_endpoint_addr_t, earmark_mx_endpoint_t, earmark_mx_s
 use crate::codes::{earmark_mx_return_t, earmark_mx_status_code_t as Code};
 use crate::completion::{Answer, NAP};
 use crate::guard::Failure;
-use crate::handles::{self, Open};
+use crate::handles::{self, OpenEndpoint};
 use crate::peers::timeout;
 
 /// How long one who waits for a message looks again and again before it sleeps in between.
@@ -76,7 +76,7 @@ pub extern "C" fn earmark_mx_probe_from(
 
 /// Waits for a message. Messages that nobody waits for wake nobody, so this looks for them.
 fn probe(
-    open: &Open,
+    open: &OpenEndpoint,
     source: Option<PeerId>,
     wanted: Match,
     timeout: u32,
@@ -103,8 +103,8 @@ fn probe(
     }
 }
 
-fn status_of(open: &Open, found: Found) -> earmark_mx_status_t {
-    let Found { peer, match_info, length, .. } = found;
+fn status_of(open: &OpenEndpoint, found: ProbedMessage) -> earmark_mx_status_t {
+    let ProbedMessage { peer, match_info, length, .. } = found;
     earmark_mx_status_t {
         code: Code::EARMARK_MX_STATUS_SUCCESS,
         flags: 0,

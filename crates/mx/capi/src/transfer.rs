@@ -5,16 +5,16 @@ use std::mem::MaybeUninit;
 
 use mx::ids::PeerId;
 use mx::matching::Match;
-use mx_io::endpoint::{MxError, Request};
+use mx_io::endpoint::{MxError, RequestId};
 
 use crate::abi::{
     earmark_mx_endpoint_addr_t, earmark_mx_endpoint_t, earmark_mx_request_t, earmark_mx_segment_t,
 };
 use crate::codes::earmark_mx_return_t;
 use crate::guard::{Failure, place};
-use crate::handles::{self, Kind, Open};
+use crate::handles::{self, Kind, OpenEndpoint};
 use crate::memory::{CallerSegments, lent};
-use crate::message::{Outgoing, Place};
+use crate::message::{Outgoing, ReceiveBuffer};
 
 /// Sends a message. The request ends when its memory may be used again; whether the message was
 /// received only earmark_mx_issend() tells. Without a request nobody hears of the end, and the
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn earmark_mx_irecv_from(
 }
 
 fn send(
-    open: &Open,
+    open: &OpenEndpoint,
     destination: earmark_mx_endpoint_addr_t,
     match_info: u64,
     from: CallerSegments,
@@ -126,13 +126,13 @@ fn send(
                 engine.isend(now, peer, match_info, source, context)
             }
         });
-        sent.map(Request::Send)
+        sent.map(RequestId::Send)
     };
     issue.make(open, Kind::Send, send)
 }
 
 fn receive(
-    open: &Open,
+    open: &OpenEndpoint,
     source: Option<PeerId>,
     wanted: Match,
     into: CallerSegments,
@@ -141,10 +141,10 @@ fn receive(
     // Without one, nobody would know when the memory may be looked at.
     let request = Some(place(issue.request, "request")?);
     let receive = |context| {
-        let place = Place(into);
+        let place = ReceiveBuffer(into);
         let posted =
             open.mx.with_engine(|engine, now| engine.irecv(now, source, wanted, place, context));
-        posted.map(Request::Receive)
+        posted.map(RequestId::Receive)
     };
     Issue { request, ..issue }.make(open, Kind::Receive, receive)
 }
@@ -159,9 +159,9 @@ impl Issue<'_> {
     /// Makes a request; without a place for its handle, its end is not reported.
     fn make(
         self,
-        open: &Open,
+        open: &OpenEndpoint,
         kind: Kind,
-        make: impl FnOnce(u64) -> Result<Request, MxError>,
+        make: impl FnOnce(u64) -> Result<RequestId, MxError>,
     ) -> Result<(), Failure> {
         match self.request {
             Some(place) => {

@@ -21,7 +21,7 @@ use bytes::Bytes;
 use mx::config::Config;
 use mx::ids::PeerId;
 use mx::matching::Match;
-use mx_io::endpoint::{Endpoint, Life, MxError, Progress, Waiting};
+use mx_io::endpoint::{Endpoint, EndpointOptions, MxError, Progress, WaitMode};
 use mx_io::port::Port;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::{Value, json};
@@ -36,10 +36,10 @@ mod nic_of_tests;
 #[path = "../../../hosts/vhost/tests/ports/traffic.rs"]
 mod traffic;
 
-use kinds::{A, B, Pair, Veth};
+use kinds::{A, B, PortPair, Veth};
 
 type End = Endpoint<Bytes, Vec<u8>>;
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Round trips of a measurement, and how many before it are not counted.
 const ROUNDS: usize = 20_000;
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn measure(turn: u32, part: Option<&str>) -> Result<(), Failure> {
+fn measure(turn: u32, part: Option<&str>) -> Result<(), AnyError> {
     let is_wanted = |name: &str| part.is_none_or(|part| part == name);
     let line = |name: &str, mtu: u16, value: Value| {
         println!("{}", json!({ "turn": turn, "what": name, "mtu": mtu, "value": value }));
@@ -82,7 +82,7 @@ fn measure(turn: u32, part: Option<&str>) -> Result<(), Failure> {
         line("mx stream", mtu, mx_stream(&veth(mtu), mtu)?);
         line("tcp stream", mtu, tcp_stream(&veth(mtu))?);
     }
-    let kinds = [("virtio", kinds::over_polling_nic as fn() -> Pair), ("wire", kinds::wire)];
+    let kinds = [("virtio", kinds::over_polling_nic as fn() -> PortPair), ("wire", kinds::wire)];
     for (kind, make) in kinds.into_iter().filter(|(kind, _)| is_wanted(kind)) {
         // The thread of the NIC stays where it begins.
         pin(1);
@@ -103,19 +103,23 @@ fn veth(mtu: u16) -> Veth {
     veth
 }
 
-fn endpoints(veth: &Veth, mtu: u16, waiting: Waiting) -> Result<(End, End, PeerId), Failure> {
-    let open = |host, number| -> Result<End, Failure> {
+fn endpoints(veth: &Veth, mtu: u16, waiting: WaitMode) -> Result<(End, End, PeerId), AnyError> {
+    let open = |host, number| -> Result<End, AnyError> {
         let port = veth.port(host, number)?;
         let config = Config { mtu, ..Config::default() };
-        Ok(End::open(Box::new(port), config, Life { progress: Progress::Thread, waiting })?)
+        Ok(End::open(
+            Box::new(port),
+            config,
+            EndpointOptions { progress: Progress::Thread, waiting },
+        )?)
     };
     let (a, b) = (open(0, A)?, open(1, B)?);
     let peer = a.connect(b.address(), 0, Duration::from_secs(5))?;
     Ok((a, b, peer))
 }
 
-fn mx_latency(veth: &Veth, spins: bool) -> Result<Value, Failure> {
-    let waiting = if spins { Waiting::Spin } else { Waiting::Sleep };
+fn mx_latency(veth: &Veth, spins: bool) -> Result<Value, AnyError> {
+    let waiting = if spins { WaitMode::Spin } else { WaitMode::Sleep };
     let (a, b, to_b) = endpoints(veth, 1500, waiting)?;
     let took = std::thread::scope(|scope| {
         let mirror = scope.spawn(|| -> Result<(), MxError> {
@@ -143,12 +147,12 @@ fn mx_latency(veth: &Veth, spins: bool) -> Result<Value, Failure> {
             Ok(())
         })?;
         mirror.join().expect("the mirror does not panic")?;
-        Ok::<_, Failure>(took)
+        Ok::<_, AnyError>(took)
     })?;
     Ok(percentiles(took))
 }
 
-fn tcp_latency(veth: &Veth, spins: bool) -> Result<Value, Failure> {
+fn tcp_latency(veth: &Veth, spins: bool) -> Result<Value, AnyError> {
     let (mut a, mut b) = tcp(veth, spins)?;
     std::thread::scope(|scope| {
         let mirror = scope.spawn(move || -> std::io::Result<()> {
@@ -171,7 +175,7 @@ fn tcp_latency(veth: &Veth, spins: bool) -> Result<Value, Failure> {
     })
 }
 
-fn tcp(veth: &Veth, spins: bool) -> Result<(TcpStream, TcpStream), Failure> {
+fn tcp(veth: &Veth, spins: bool) -> Result<(TcpStream, TcpStream), AnyError> {
     let listener = veth.enter(1, || TcpListener::bind("10.87.0.2:7000"))?;
     let a = veth.enter(0, || TcpStream::connect("10.87.0.2:7000"))?;
     let (b, _) = listener.accept()?;
@@ -195,8 +199,8 @@ fn read(from: &mut TcpStream, mut into: &mut [u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-fn mx_stream(veth: &Veth, mtu: u16) -> Result<Value, Failure> {
-    let (a, b, to_b) = endpoints(veth, mtu, Waiting::Sleep)?;
+fn mx_stream(veth: &Veth, mtu: u16) -> Result<Value, AnyError> {
+    let (a, b, to_b) = endpoints(veth, mtu, WaitMode::Sleep)?;
     let took = stream(&a, &b, to_b, (LARGE, STREAM, DEPTH))?;
     let (engine, port) = a.counters();
     let mut value = megabytes(took, STREAM * LARGE);
@@ -217,7 +221,7 @@ fn stream(
     b: &End,
     to_b: PeerId,
     (size, count, depth): Stream,
-) -> Result<Duration, Failure> {
+) -> Result<Duration, AnyError> {
     std::thread::scope(|scope| {
         let begin = Instant::now();
         let receiver = scope.spawn(move || -> Result<(), MxError> {
@@ -251,7 +255,7 @@ fn stream(
     })
 }
 
-fn tcp_stream(veth: &Veth) -> Result<Value, Failure> {
+fn tcp_stream(veth: &Veth) -> Result<Value, AnyError> {
     let (mut a, mut b) = tcp(veth, false)?;
     let begin = Instant::now();
     std::thread::scope(|scope| {
@@ -270,9 +274,9 @@ fn tcp_stream(veth: &Veth) -> Result<Value, Failure> {
 
 /// Both endpoints in one thread, and the NIC, if there is one, on the other core; and messages as
 /// fast as they go. The wire is a queue in this process, which shows what the engine costs.
-fn one_thread(pair: Pair) -> Result<[Value; 2], Failure> {
+fn one_thread(pair: PortPair) -> Result<[Value; 2], AnyError> {
     let open = |port: Box<dyn Port>| {
-        let life = Life { progress: Progress::Manual, waiting: Waiting::Spin };
+        let life = EndpointOptions { progress: Progress::Manual, waiting: WaitMode::Spin };
         End::open(port, Config::default(), life)
     };
     let (a, b) = (open(pair.a)?, open(pair.b)?);
@@ -323,7 +327,9 @@ fn one_thread(pair: Pair) -> Result<[Value; 2], Failure> {
 }
 
 /// How long half of each round trip took, in nanoseconds.
-fn rounds<E: Into<Failure>>(mut round: impl FnMut() -> Result<(), E>) -> Result<Vec<u64>, Failure> {
+fn rounds<E: Into<AnyError>>(
+    mut round: impl FnMut() -> Result<(), E>,
+) -> Result<Vec<u64>, AnyError> {
     for _ in 0..WARMUP {
         round().map_err(Into::into)?;
     }

@@ -1,7 +1,7 @@
 //! Reports of running endpoints: counters and state.
 //!
 //! A program that wants to be looked at serves its endpoints ([`serve`]): each has an abstract unix
-//! socket named after its address, which answers whoever connects with a [`Report`] as JSON.
+//! socket named after its address, which answers whoever connects with a [`EndpointReport`] as JSON.
 //! [`ask`] and [`running`] are the other side. The sockets belong to a network namespace, as
 //! interfaces do; only the user of the program, and root, are answered.
 //!
@@ -36,7 +36,7 @@ const MAX_REPORT: u64 = 64 << 20;
 #[derive(Clone)]
 pub struct Observer {
     address: Address,
-    look: Arc<dyn Fn() -> Option<Report> + Send + Sync>,
+    look: Arc<dyn Fn() -> Option<EndpointReport> + Send + Sync>,
 }
 
 impl std::fmt::Debug for Observer {
@@ -48,7 +48,7 @@ impl std::fmt::Debug for Observer {
 impl Observer {
     pub(super) fn new(
         address: Address,
-        look: impl Fn() -> Option<Report> + Send + Sync + 'static,
+        look: impl Fn() -> Option<EndpointReport> + Send + Sync + 'static,
     ) -> Self {
         Self { address, look: Arc::new(look) }
     }
@@ -56,14 +56,14 @@ impl Observer {
     /// What there is to be seen; `None` if the endpoint is closed. The endpoint does nothing else
     /// meanwhile: with very many requests, that is some milliseconds.
     #[must_use]
-    pub fn look(&self) -> Option<Report> {
+    pub fn look(&self) -> Option<EndpointReport> {
         (self.look)()
     }
 }
 
 /// What can be seen of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
+pub struct EndpointReport {
     /// Where it is: `02:00:00:00:00:01/3`.
     pub address: String,
     /// The process that it belongs to.
@@ -74,7 +74,7 @@ pub struct Report {
     pub dump: String,
 }
 
-impl Report {
+impl EndpointReport {
     pub(super) fn new(
         address: Address,
         counters: &Counters,
@@ -154,7 +154,7 @@ pub fn running() -> io::Result<Vec<String>> {
 ///
 /// # Errors
 /// If nobody serves it, it belongs to another user, or it does not answer.
-pub fn ask(address: &str) -> io::Result<Report> {
+pub fn ask(address: &str) -> io::Result<EndpointReport> {
     let server = Server::connect(&format!("{PREFIX}{address}"), TIMEOUT)?;
     let mut text = Vec::new();
     server.take(MAX_REPORT).read_to_end(&mut text)?;

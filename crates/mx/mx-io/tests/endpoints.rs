@@ -11,7 +11,9 @@ use mx::config::Config;
 use mx::ids::PeerId;
 use mx::matching::Match;
 use mx::status::RequestError;
-use mx_io::endpoint::{Completed, Endpoint, Life, MxError, Progress, Request, Waiting};
+use mx_io::endpoint::{
+    Completed, Endpoint, EndpointOptions, MxError, Progress, RequestId, WaitMode,
+};
 use mx_io::port::NicId;
 use mx_io::port::wire::Wire;
 use mx_io::report;
@@ -22,19 +24,19 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Far longer than anything takes, however busy the machine is.
 const LONG: Duration = Duration::from_secs(300);
 
-fn lives() -> impl Iterator<Item = Life> {
-    let waitings = [Waiting::Sleep, Waiting::Spin, Waiting::Hybrid(Duration::from_micros(20))];
+fn lives() -> impl Iterator<Item = EndpointOptions> {
+    let waitings = [WaitMode::Sleep, WaitMode::Spin, WaitMode::Hybrid(Duration::from_micros(20))];
     waitings.into_iter().flat_map(|waiting| {
-        [Progress::Thread, Progress::Manual].map(|progress| Life { progress, waiting })
+        [Progress::Thread, Progress::Manual].map(|progress| EndpointOptions { progress, waiting })
     })
 }
 
-fn pair(config: Config, life: Life) -> (End, End) {
+fn pair(config: Config, life: EndpointOptions) -> (End, End) {
     let wire = Wire::new(1500, 512).unwrap();
     (open(&wire, 1, config, life), open(&wire, 2, config, life))
 }
 
-fn open(wire: &Wire, number: u8, config: Config, life: Life) -> End {
+fn open(wire: &Wire, number: u8, config: Config, life: EndpointOptions) -> End {
     let port = wire.port(NicId([2, 0, 0, 0, 0, number]), number).unwrap();
     End::open(Box::new(port), config, life).unwrap()
 }
@@ -97,7 +99,7 @@ fn messages_go_back_and_forth_however_one_waits() {
 
 #[test]
 fn progress_needs_no_application() {
-    let life = Life::default();
+    let life = EndpointOptions::default();
     let (a, b) = pair(Config::default(), life);
     let to_b = connect(&a, &b);
     let posted = b.irecv(None, Match::ANY, vec![0; 1 << 20]).unwrap();
@@ -114,8 +116,9 @@ fn progress_needs_no_application() {
 
 #[test]
 fn several_threads_wait_for_their_own() {
-    for waiting in [Waiting::Sleep, Waiting::Spin] {
-        let (a, b) = pair(Config::default(), Life { progress: Progress::Thread, waiting });
+    for waiting in [WaitMode::Sleep, WaitMode::Spin] {
+        let (a, b) =
+            pair(Config::default(), EndpointOptions { progress: Progress::Thread, waiting });
         let to_b = connect(&a, &b);
         let b = Arc::new(b);
         scope(|scope| {
@@ -137,13 +140,13 @@ fn several_threads_wait_for_their_own() {
             }
         });
         let completed = a.wait_any(Match::ANY, Some(LONG)).unwrap().expect("sends have ended");
-        assert!(matches!(completed.request, Request::Send(_)));
+        assert!(matches!(completed.request, RequestId::Send(_)));
     }
 }
 
 #[test]
 fn whoever_waits_can_be_woken() {
-    let (a, _b) = pair(Config::default(), Life::default());
+    let (a, _b) = pair(Config::default(), EndpointOptions::default());
     let request = a.irecv(None, Match::ANY, vec![0; 8]).unwrap();
     assert!(a.wait(request, Some(Duration::from_millis(20))).unwrap().is_none());
     scope(|scope| {
@@ -157,14 +160,14 @@ fn whoever_waits_can_be_woken() {
             assert!(wait.join().unwrap().unwrap().is_none());
         }
     });
-    let Request::Receive(receive) = request else { panic!() };
+    let RequestId::Receive(receive) = request else { panic!() };
     assert!(a.cancel(receive).unwrap());
     assert_eq!(a.wait(request, None).unwrap().unwrap().status.result, Err(RequestError::Cancelled));
 }
 
 #[test]
 fn what_is_withdrawn_is_told_to_nobody() {
-    let (a, b) = pair(Config::default(), Life::default());
+    let (a, b) = pair(Config::default(), EndpointOptions::default());
     let nowhere = Address { endpoint: 77, ..b.address() };
     scope(|scope| {
         let waits = scope.spawn(|| a.wait_any(Match::ANY, None).unwrap());
@@ -191,7 +194,7 @@ fn what_is_withdrawn_is_told_to_nobody() {
 
 #[test]
 fn connection_that_has_ended_cannot_be_withdrawn() {
-    let (a, b) = pair(Config::default(), Life::default());
+    let (a, b) = pair(Config::default(), EndpointOptions::default());
     let request = a.iconnect(b.address(), 0, LONG).unwrap();
     while a.peek().unwrap() != Some(request) {}
     assert!(!a.withdraw(request).unwrap());
@@ -201,7 +204,7 @@ fn connection_that_has_ended_cannot_be_withdrawn() {
 
 #[test]
 fn nobody_there_is_told() {
-    let (a, b) = pair(Config::default(), Life::default());
+    let (a, b) = pair(Config::default(), EndpointOptions::default());
     let nowhere = Address { endpoint: 77, ..b.address() };
     let refused = a.connect(nowhere, 0, Duration::from_millis(100)).unwrap_err();
     assert!(matches!(refused, MxError::Connect { error: RequestError::Timeout, .. }), "{refused}");
@@ -212,7 +215,7 @@ fn nobody_there_is_told() {
 #[test]
 fn connecting_again_finds_the_next_life() {
     let wire = Wire::new(1500, 512).unwrap();
-    let open = |number| open(&wire, number, Config::default(), Life::default());
+    let open = |number| open(&wire, number, Config::default(), EndpointOptions::default());
     let (a, b) = (open(1), open(2));
     let (to, old) = (b.address(), connect(&a, &b));
     assert_eq!(connect(&a, &b), old, "the connection is still the same");
@@ -231,7 +234,12 @@ fn connecting_again_finds_the_next_life() {
 fn last_words_of_a_peer_do_not_show_that_it_is_alive() {
     let wire = Wire::new(1500, 512).unwrap();
     let open = |number, progress| {
-        open(&wire, number, Config::default(), Life { progress, ..Life::default() })
+        open(
+            &wire,
+            number,
+            Config::default(),
+            EndpointOptions { progress, ..EndpointOptions::default() },
+        )
     };
     // `a` processes nothing between its calls.
     let (a, b) = (open(1, Progress::Manual), open(2, Progress::Thread));
@@ -248,7 +256,7 @@ fn last_words_of_a_peer_do_not_show_that_it_is_alive() {
 
 #[test]
 fn closing_waits_for_what_is_on_its_way() {
-    let (a, b) = pair(Config::default(), Life::default());
+    let (a, b) = pair(Config::default(), EndpointOptions::default());
     let to_b = connect(&a, &b);
     let large = b.irecv(None, Match::exact(1), vec![0; 3 << 20]).unwrap();
     a.isend(to_b, 1, vec![5; 3 << 20].into()).unwrap();
@@ -263,7 +271,7 @@ fn closing_waits_for_what_is_on_its_way() {
 
 #[test]
 fn others_may_look() {
-    let (a, b) = pair(Config::default(), Life::default());
+    let (a, b) = pair(Config::default(), EndpointOptions::default());
     let to_b = connect(&a, &b);
     a.isend(to_b, 1, vec![5; 100].into()).unwrap();
     receive(&b, 100);

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use mx::config::Config;
 use mx::matching::Match;
 use mx::wire::FrameType;
-use mx_io::endpoint::{Completed, Endpoint, Life};
+use mx_io::endpoint::{Completed, Endpoint, EndpointOptions};
 use mx_io::port::NicId;
 use mx_io::port::faulty::{Fault, FaultyPort, Tally};
 use mx_io::port::wire::Wire;
@@ -23,11 +23,11 @@ fn pair(faults: &str) -> [(End, Tally); 2] {
         let port = wire.port(NicId([2, 0, 0, 0, 0, number]), number).unwrap();
         let port = FaultyPort::new(Box::new(port), &faults.parse().unwrap());
         let tally = port.tally();
-        (End::open(Box::new(port), Config::default(), Life::default()).unwrap(), tally)
+        (End::open(Box::new(port), Config::default(), EndpointOptions::default()).unwrap(), tally)
     })
 }
 
-fn wait(end: &End, request: mx_io::endpoint::Request) -> Completed<Vec<u8>> {
+fn wait(end: &End, request: mx_io::endpoint::RequestId) -> Completed<Vec<u8>> {
     end.wait(request, Some(PATIENCE)).unwrap().unwrap_or_else(|| panic!("hangs: {}", end.dump()))
 }
 

@@ -22,23 +22,23 @@ pub(crate) const TAG: u64 = !UNTAGGED;
 pub(crate) const HEADER: usize = 9;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MessageKind {
     /// `fi_tsend` and its relatives.
     Tagged,
     /// `fi_send` and its relatives.
     Untagged,
 }
 
-impl Kind {
+impl MessageKind {
     pub(crate) const fn of(match_info: u64) -> Self {
         if match_info & UNTAGGED == 0 { Self::Tagged } else { Self::Untagged }
     }
 }
 
-pub(crate) const fn of_message(kind: Kind, tag: u64) -> u64 {
+pub(crate) const fn of_message(kind: MessageKind, tag: u64) -> u64 {
     match kind {
-        Kind::Tagged => tag & TAG,
-        Kind::Untagged => UNTAGGED,
+        MessageKind::Tagged => tag & TAG,
+        MessageKind::Untagged => UNTAGGED,
     }
 }
 
@@ -55,13 +55,13 @@ pub(crate) const fn is_remote(match_info: u64) -> bool {
     match_info & OF_REQUEST == OF_REQUEST
 }
 
-pub(crate) const fn of_receive(kind: Kind, tag: u64, ignore: u64) -> Match {
+pub(crate) const fn of_receive(kind: MessageKind, tag: u64, ignore: u64) -> Match {
     match kind {
-        Kind::Tagged => {
+        MessageKind::Tagged => {
             let mask = !ignore | UNTAGGED;
             Match { info: tag & TAG & mask, mask }
         }
-        Kind::Untagged => Match { info: UNTAGGED, mask: UNTAGGED | REMOTE },
+        MessageKind::Untagged => Match { info: UNTAGGED, mask: UNTAGGED | REMOTE },
     }
 }
 
@@ -107,33 +107,35 @@ mod tests {
         for tag in tags {
             for wanted in tags {
                 for ignore in [0, 1, 0xff, TAG, u64::MAX] {
-                    let receive = of_receive(Kind::Tagged, wanted, ignore);
+                    let receive = of_receive(MessageKind::Tagged, wanted, ignore);
                     let expected = (tag ^ wanted) & !ignore & TAG == 0;
-                    assert_eq!(fits(of_message(Kind::Tagged, tag), receive), expected);
-                    assert!(!fits(of_message(Kind::Untagged, tag), receive));
+                    assert_eq!(fits(of_message(MessageKind::Tagged, tag), receive), expected);
+                    assert!(!fits(of_message(MessageKind::Untagged, tag), receive));
                 }
             }
-            let untagged = of_receive(Kind::Untagged, 0, 0);
-            assert!(!fits(of_message(Kind::Tagged, tag), untagged));
-            assert_eq!(Kind::of(of_message(Kind::Tagged, tag)), Kind::Tagged);
+            let untagged = of_receive(MessageKind::Untagged, 0, 0);
+            assert!(!fits(of_message(MessageKind::Tagged, tag), untagged));
+            assert_eq!(MessageKind::of(of_message(MessageKind::Tagged, tag)), MessageKind::Tagged);
         }
-        let untagged = of_message(Kind::Untagged, 0);
-        assert!(fits(untagged, of_receive(Kind::Untagged, 7, 0)));
-        assert_eq!(Kind::of(untagged), Kind::Untagged);
+        let untagged = of_message(MessageKind::Untagged, 0);
+        assert!(fits(untagged, of_receive(MessageKind::Untagged, 7, 0)));
+        assert_eq!(MessageKind::of(untagged), MessageKind::Untagged);
     }
 
     #[test]
     fn remote_memory_is_no_concern_of_messages() {
-        let receives =
-            [of_receive(Kind::Untagged, 0, 0), of_receive(Kind::Tagged, 1 << 62, u64::MAX)];
+        let receives = [
+            of_receive(MessageKind::Untagged, 0, 0),
+            of_receive(MessageKind::Tagged, 1 << 62, u64::MAX),
+        ];
         let infos = [OF_REQUEST, of_bytes(7), of_answer(7), of_answer(u32::MAX)];
         for info in infos {
             assert!(is_remote(info));
             assert!(receives.iter().all(|receive| !fits(info, *receive)));
             assert_eq!(infos.iter().filter(|other| **other == info).count(), 1);
         }
-        assert!(!is_remote(of_message(Kind::Tagged, TAG)));
-        assert!(!is_remote(of_message(Kind::Untagged, 0)));
+        assert!(!is_remote(of_message(MessageKind::Tagged, TAG)));
+        assert!(!is_remote(of_message(MessageKind::Untagged, 0)));
     }
 
     #[test]

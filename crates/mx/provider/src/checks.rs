@@ -4,7 +4,7 @@
 use crate::abi::constants::{FI_REMOTE_READ, FI_REMOTE_WRITE};
 use crate::bits::{HEADER, data, header, refusal, refused};
 use crate::regions::{Region, Regions};
-use crate::rma::{LENGTH, Operation, Request};
+use crate::rma::{LENGTH, Operation, RmaRequest};
 
 /// Bytes before what is registered, in it, and behind.
 const BEFORE: usize = 64;
@@ -24,9 +24,9 @@ pub fn request(bytes: &[u8]) {
         assert!(data.is_none() || header(data) == *header_bytes);
         assert!(refused.is_none_or(|error| refusal(error)[..5] == header_bytes[..5]));
     }
-    let Some((request, rest)) = Request::decode(bytes) else { return };
+    let Some((request, rest)) = RmaRequest::decode(bytes) else { return };
     let again = [&request.encode()[..], rest].concat();
-    assert_eq!(Request::decode(&again), Some((request, rest)));
+    assert_eq!(RmaRequest::decode(&again), Some((request, rest)));
     assert_eq!(rest.len(), bytes.len() - LENGTH);
     let mut memory = [0x55_u8; ALL];
     let regions = Regions::default();

@@ -113,22 +113,22 @@ pub(crate) enum Remote {
 
 /// What comes into a place for several messages, one after the other.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Many {
+pub(crate) struct MultiReceive {
     /// The one they come from, if it is to be one.
     pub(crate) source: Option<PeerId>,
 }
 
 /// The place for a message, and what its receiver wants to know at the end.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ReceiveBuffer {
     pub(crate) header: [u8; HEADER],
     pub(crate) memory: Segments,
     pub(crate) completion: bool,
-    pub(crate) many: Option<Many>,
+    pub(crate) many: Option<MultiReceive>,
     pub(crate) remote: Option<Box<Remote>>,
 }
 
-impl Place {
+impl ReceiveBuffer {
     pub(crate) const fn new(memory: Segments, completion: bool) -> Self {
         Self { header: [0; HEADER], memory, completion, many: None, remote: None }
     }
@@ -151,7 +151,7 @@ impl Place {
     }
 }
 
-impl Sink for Place {
+impl Sink for ReceiveBuffer {
     fn capacity(&self) -> u64 {
         let length = match self.remote.as_deref() {
             Some(Remote::Request(bytes)) => bytes.len(),
@@ -207,7 +207,8 @@ mod tests {
                 let total = message.length() as usize;
                 for cut in [1, 4, 9, 10, 64, total] {
                     let mut into = vec![0; length];
-                    let mut place = Place::new(borrow_iov!(one, into.as_mut_ptr(), length), true);
+                    let mut place =
+                        ReceiveBuffer::new(borrow_iov!(one, into.as_mut_ptr(), length), true);
                     assert_eq!(place.capacity(), total as u64);
                     for offset in (0..total).step_by(cut) {
                         let mut frame = vec![0; cut.min(total - offset)];

@@ -31,7 +31,7 @@ pub(crate) enum Operation {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct RmaRequest {
     pub(crate) operation: Operation,
     pub(crate) id: u32,
     pub(crate) key: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Request {
     pub(crate) data: Option<u64>,
 }
 
-impl Request {
+impl RmaRequest {
     pub(crate) fn encode(&self) -> [u8; LENGTH] {
         let mut bytes = [0; LENGTH];
         bytes[0] = self.operation as u8;
@@ -88,16 +88,16 @@ mod tests {
         for operation in [Operation::Write, Operation::WriteLong, Operation::Read] {
             for data in [None, Some(0), Some(u64::MAX)] {
                 let request =
-                    Request { operation, id: 7, key: u64::MAX, offset: 5, length: 3, data };
+                    RmaRequest { operation, id: 7, key: u64::MAX, offset: 5, length: 3, data };
                 let bytes = [&request.encode()[..], b"abc"].concat();
-                assert_eq!(Request::decode(&bytes), Some((request, &b"abc"[..])));
+                assert_eq!(RmaRequest::decode(&bytes), Some((request, &b"abc"[..])));
             }
         }
     }
 
     #[test]
     fn what_is_no_request_is_none() {
-        let request = Request {
+        let request = RmaRequest {
             operation: Operation::Write,
             id: 7,
             key: 1,
@@ -106,11 +106,11 @@ mod tests {
             data: None,
         };
         let mut bytes = [&request.encode()[..], b"ab"].concat();
-        assert_eq!(Request::decode(&bytes), None, "a byte is missing");
+        assert_eq!(RmaRequest::decode(&bytes), None, "a byte is missing");
         bytes.push(b'c');
-        assert!(Request::decode(&bytes).is_some());
-        assert_eq!(Request::decode(&bytes[..LENGTH - 1]), None);
+        assert!(RmaRequest::decode(&bytes).is_some());
+        assert_eq!(RmaRequest::decode(&bytes[..LENGTH - 1]), None);
         bytes[0] = 9;
-        assert_eq!(Request::decode(&bytes), None);
+        assert_eq!(RmaRequest::decode(&bytes), None);
     }
 }

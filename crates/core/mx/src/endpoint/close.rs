@@ -9,7 +9,7 @@ use super::schedule::Stray;
 use super::{Contents, Endpoint, Message};
 use crate::buffers::{Sink, Source};
 use crate::ids::PeerId;
-use crate::peer::{Item, Link};
+use crate::peer::{ConnectionState, Item};
 use crate::status::{Event, RequestError};
 use crate::wire::{Header, Notify, REFUSED};
 
@@ -26,7 +26,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let peers: Vec<_> = self.peers.addresses().collect();
         for (address, id) in peers {
             let link = self.peers.get(id).map(|peer| peer.link);
-            if address == self.address || link == Some(Link::Connecting) {
+            if address == self.address || link == Some(ConnectionState::Connecting) {
                 self.lose(now, id, RequestError::Aborted);
                 continue;
             }
@@ -105,11 +105,11 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if self.peers.at(address) == Some(id) && self.bulk_paths.contains_key(&address) {
             self.lost_paths.push(address);
         }
-        if peer.link == Link::Up {
+        if peer.link == ConnectionState::Up {
             self.counters.peers_lost += 1;
             self.events.push_back(Event::Lost(id, reason));
         }
-        if peer.link == Link::Connecting || peer.wanted_until.is_some() {
+        if peer.link == ConnectionState::Connecting || peer.wanted_until.is_some() {
             self.events.push_back(Event::Connected(id, Err(reason)));
         }
         self.end_sends(id, reason);

@@ -24,9 +24,9 @@ use super::schedule::Stray;
 use crate::address::Address;
 use crate::buffers::{Sink, Source};
 use crate::config::MIN_MTU;
-use crate::counters::Drop;
+use crate::counters::DropReason;
 use crate::ids::PeerId;
-use crate::peer::{Due, Inbound, Link, Theirs};
+use crate::peer::{ConnectionState, Due, Inbound, RemoteIdentity};
 use crate::status::{Event, Refusal, RequestError};
 use crate::wire::{Connect, ConnectStatus, FrameType, Header, VERSION};
 
@@ -57,7 +57,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             self.connect_again(now, id, key, timeout);
             return Ok(id);
         }
-        let id = self.add_peer(address, Link::Connecting);
+        let id = self.add_peer(address, ConnectionState::Connecting);
         self.peers.set_address(address, id);
         if address == self.address {
             return Ok(self.connect_to_self(id, key));
@@ -77,20 +77,20 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         self.is_no_guest(id);
         let Some(peer) = self.peers.get_mut(id) else { return };
         match peer.link {
-            Link::Up if peer.address == self.address => {
+            ConnectionState::Up if peer.address == self.address => {
                 self.events.push_back(Event::Connected(id, Ok(())));
             }
             // What is known of it may be old.
-            Link::Up => {
+            ConnectionState::Up => {
                 peer.wanted_until = Some(now + timeout);
                 (peer.connect_at, peer.attempts) = (Some(now + CONNECT_AGAIN), 0);
                 peer.due.ask();
                 self.wake(id);
                 self.timer_changed(now, id);
             }
-            Link::Connecting => {}
+            ConnectionState::Connecting => {}
             // It has asked as well, and is just being asked whether it is still there.
-            Link::Answered => {
+            ConnectionState::Answered => {
                 peer.key = key;
                 peer.wanted_until = Some(now + timeout);
                 peer.connect_until = Some(now + Duration::from_nanos(timeout.as_nanos() / 2));
@@ -105,7 +105,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     pub(super) fn start_over(&mut self, now: Instant, id: PeerId) {
         let token = self.random.next_u64() as u32;
         let Some(peer) = self.peers.get_mut(id) else { return };
-        (peer.link, peer.theirs, peer.token) = (Link::Connecting, None, token);
+        (peer.link, peer.theirs, peer.token) = (ConnectionState::Connecting, None, token);
         peer.connect_until = peer.wanted_until.take();
         (peer.connect_at, peer.attempts) = (Some(now + CONNECT_AGAIN), 0);
         peer.due = Due { connects: 1, ..Due::default() };
@@ -116,7 +116,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     fn connect_to_self(&mut self, id: PeerId, key: u32) -> PeerId {
         let result = if key == self.config.key { Ok(()) } else { Err(RequestError::BadKey) };
         if let Some(peer) = self.peers.get_mut(id) {
-            peer.link = Link::Up;
+            peer.link = ConnectionState::Up;
         }
         if let Err(reason) = result {
             self.forget(id, reason);
@@ -133,7 +133,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         connect: Connect,
     ) {
         if connect.mtu < MIN_MTU {
-            return self.counters.drop(Drop::Malformed);
+            return self.counters.drop(DropReason::Malformed);
         }
         self.counters.received[FrameType::Connect.index()] += 1;
         if connect.status == ConnectStatus::Request {
@@ -159,11 +159,12 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if status != ConnectStatus::Accepted {
             return self.stray(Stray::Answer { to: address, token: connect.token, status });
         }
-        let theirs = Theirs { instance: connect.instance, token: connect.token };
+        let theirs = RemoteIdentity { instance: connect.instance, token: connect.token };
         let known = self.peers.at(address);
         let theirs_of = |id: PeerId| self.peers.get(id).and_then(|peer| peer.theirs);
-        let is_asked =
-            |id: PeerId| self.peers.get(id).is_some_and(|peer| peer.link == Link::Connecting);
+        let is_asked = |id: PeerId| {
+            self.peers.get(id).is_some_and(|peer| peer.link == ConnectionState::Connecting)
+        };
         let candidate = self.peers.candidates.get(&address).copied();
         let id = match known {
             // They have asked before, and did not hear the answer.
@@ -179,9 +180,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 // One that may replace a peer takes its place.
                 if known.is_none() && !self.has_place(host) {
                     self.doubt_guests(now, host);
-                    return self.counters.drop(Drop::TooManyPeers);
+                    return self.counters.drop(DropReason::TooManyPeers);
                 }
-                let id = self.add_peer(address, Link::Answered);
+                let id = self.add_peer(address, ConnectionState::Answered);
                 self.adopt(now, id, header, connect);
                 self.note_answered(now, id);
                 if self.peers.at(address).is_none() {
@@ -210,10 +211,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let known = self.peers.at(address);
         let asked =
             |id: &PeerId| self.peers.get(*id).is_some_and(|peer| peer.token == header.token);
-        let Some(id) = known.filter(asked) else { return self.counters.drop(Drop::BadToken) };
+        let Some(id) = known.filter(asked) else { return self.counters.drop(DropReason::BadToken) };
         let link = self.peers.get(id).map(|peer| peer.link);
         match (connect.status, link) {
-            (ConnectStatus::Accepted, Some(Link::Connecting)) => {
+            (ConnectStatus::Accepted, Some(ConnectionState::Connecting)) => {
                 if let Some(peer) = self.peers.get_mut(id).filter(|peer| peer.attempts == 0)
                     && let Some(again_at) = peer.connect_at
                 {
@@ -224,7 +225,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 self.adopt(now, id, header, connect);
             }
             (ConnectStatus::Accepted, _) => {}
-            (status, Some(Link::Connecting)) => {
+            (status, Some(ConnectionState::Connecting)) => {
                 let reason = match status {
                     ConnectStatus::BadKey => RequestError::BadKey,
                     ConnectStatus::BadVersion => RequestError::BadVersion,
@@ -232,7 +233,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 };
                 return self.lose(now, id, reason);
             }
-            _ => return self.counters.drop(Drop::Stale),
+            _ => return self.counters.drop(DropReason::Stale),
         }
         if let Some(peer) = self.peers.get_mut(id) {
             // The third leg: it shows that we are alive.
@@ -245,7 +246,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     fn adopt(&mut self, now: Instant, id: PeerId, header: &Header, connect: Connect) {
         let config = self.config;
         let Some(peer) = self.peers.get_mut(id) else { return };
-        let theirs = Theirs { instance: connect.instance, token: connect.token };
+        let theirs = RemoteIdentity { instance: connect.instance, token: connect.token };
         peer.theirs = Some(theirs);
         peer.mtu = config.mtu.min(connect.mtu).into();
         peer.crc = config.crc || connect.crc;
@@ -254,8 +255,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         // One that never says another word was never alive, or did not live to hear the third leg.
         peer.connect_until = Some(now + config.peer_timeout);
         (peer.connect_at, peer.attempts, peer.due.connects) = (None, 0, 0);
-        if peer.link == Link::Connecting {
-            peer.link = Link::Up;
+        if peer.link == ConnectionState::Connecting {
+            peer.link = ConnectionState::Up;
             peer.connect_at = Some(now + CONNECT_AGAIN);
             self.events.push_back(Event::Connected(id, Ok(())));
             self.grant(id);

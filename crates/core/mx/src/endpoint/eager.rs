@@ -8,7 +8,7 @@ use super::requests::Delivery;
 use super::{Contents, Endpoint, Message};
 use crate::buffers::{Sink, Source};
 use crate::ids::{MessageId, PeerId, SendId};
-use crate::peer::{Arriving, Target};
+use crate::peer::{Arriving, EagerTarget};
 use crate::status::RequestError;
 
 /// Of the sends in memory that was lent, so many are remembered in vain.
@@ -61,10 +61,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             _ => return Err(()),
         };
         match arriving.target {
-            Target::Receive(receive) => {
+            EagerTarget::Receive(receive) => {
                 self.write(receive, piece.offset.into(), piece.data);
             }
-            Target::Message(message) => {
+            EagerTarget::Message(message) => {
                 if let Some(Message { contents: Contents::Eager(data, have), .. }) =
                     self.messages.get_mut(message)
                 {
@@ -80,7 +80,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             if let Some(peer) = self.peers.get_mut(id) {
                 peer.arriving = Some(arriving);
             }
-        } else if let Target::Receive(receive) = arriving.target {
+        } else if let EagerTarget::Receive(receive) = arriving.target {
             let length = u64::from(arriving.total);
             let room = self.receives.get(receive).map_or(0, |receive| receive.sink.capacity());
             let match_info = arriving.match_info;
@@ -102,15 +102,15 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         peer.unexpected += total;
         let target = if let Some(receive) = self.match_message(match_info, id) {
             self.release(now, id, total);
-            Target::Receive(receive)
+            EagerTarget::Receive(receive)
         } else if self.closing {
             self.release(now, id, total);
             // There is none of this name: the pieces are dropped.
-            Target::Message(MessageId::default())
+            EagerTarget::Message(MessageId::default())
         } else {
             let contents = Contents::Eager(vec![0; total as usize], 0);
             let message = Message { source: id, match_info, total: total.into(), contents };
-            Target::Message(self.keep_message(message))
+            EagerTarget::Message(self.keep_message(message))
         };
         Ok(Arriving { match_info, total, have: 0, target })
     }
@@ -134,7 +134,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// The pieces that are missing will never come.
     pub(super) fn break_off(&mut self, id: PeerId, arriving: Arriving, reason: RequestError) {
         match arriving.target {
-            Target::Receive(receive) => {
+            EagerTarget::Receive(receive) => {
                 let delivery = Delivery {
                     match_info: arriving.match_info,
                     length: arriving.total.into(),
@@ -142,7 +142,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 };
                 self.complete_receive(receive, Err(reason), Some(id), delivery);
             }
-            Target::Message(message) => {
+            EagerTarget::Message(message) => {
                 let compared = &mut self.counters.compared;
                 self.matching.drop_messages(id, compared, |waiting| waiting == message);
                 if self.remove_message(message).is_some()

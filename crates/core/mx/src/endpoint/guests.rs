@@ -16,9 +16,9 @@ use super::Endpoint;
 use super::peers::{Guests, Peers};
 use crate::address::{Address, NicId};
 use crate::buffers::{Sink, Source};
-use crate::counters::Drop;
+use crate::counters::DropReason;
 use crate::ids::PeerId;
-use crate::peer::Link;
+use crate::peer::ConnectionState;
 use crate::status::RequestError;
 
 /// So many that have asked may not yet have shown that they are alive.
@@ -57,9 +57,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         answered.push_back(id);
         let oldest = if answered.len() > MAX_ANSWERED { answered.pop_front() } else { None };
         let Some(oldest) = oldest else { return };
-        let is_unused = |link, wanted: Option<Instant>| link == Link::Answered && wanted.is_none();
+        let is_unused =
+            |link, wanted: Option<Instant>| link == ConnectionState::Answered && wanted.is_none();
         if self.peers.get(oldest).is_some_and(|peer| is_unused(peer.link, peer.wanted_until)) {
-            self.counters.drop(Drop::Stranger);
+            self.counters.drop(DropReason::Stranger);
             self.lose(now, oldest, RequestError::Timeout);
         }
     }
@@ -80,7 +81,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             self.peers.guests.doubted = address;
             if let Some(peer) = self.peers.get_mut(id)
                 && peer.guest_of.is_some()
-                && peer.link == Link::Up
+                && peer.link == ConnectionState::Up
             {
                 peer.is_doubted = true;
                 self.timer_changed(now, id);

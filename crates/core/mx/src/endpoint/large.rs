@@ -12,7 +12,7 @@ use super::payload::{payload, payload_from};
 use super::requests::{Delivery, arrived};
 use super::{Contents, Endpoint, Message};
 use crate::buffers::{Sink, Source};
-use crate::counters::Drop;
+use crate::counters::DropReason;
 use crate::ids::{PeerId, ReceiveId};
 use crate::large::{Block, Job, Pull, first_bits};
 use crate::peer::{Expected, Peer};
@@ -158,11 +158,11 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     ) -> Result<(), ()> {
         let known = self.pulls.active.get(&name).filter(|pull| pull.peer == id).copied();
         let (Some(pull), Some(peer)) = (known, self.peers.get_mut(id)) else {
-            self.counters.drop(Drop::Stale);
+            self.counters.drop(DropReason::Stale);
             return Ok(());
         };
         let Some((block, bit)) = find_block(peer, name, index) else {
-            self.counters.drop(Drop::Duplicate);
+            self.counters.drop(DropReason::Duplicate);
             return Ok(());
         };
         let payload = u64::from(pull.payload);
@@ -178,7 +178,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let (request, first_answer) = (block.request, block.tries == 0);
         let frames = first_bits(count) << bit;
         if block.missing & frames != frames {
-            self.counters.drop(Drop::Duplicate);
+            self.counters.drop(DropReason::Duplicate);
             return Ok(());
         }
         block.missing &= !frames;
@@ -258,7 +258,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     pub(super) fn pulled(&mut self, id: PeerId, prompt: bool, asked: wire::Pull) {
         let known = self.regions.get(asked.region, id);
         let (Some(region), Some(peer)) = (known, self.peers.get_mut(id)) else {
-            return self.counters.drop(Drop::Stale);
+            return self.counters.drop(DropReason::Stale);
         };
         let total = self.sends.get(region.send).map_or(0, |sending| sending.total);
         let is_possible = [payload(peer), BULK_PAYLOAD].contains(&asked.payload.into());
@@ -266,7 +266,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let frames = left.div_ceil(u64::from(asked.payload).max(1)).min(32) as u32;
         let wanted = asked.wanted & first_bits(frames);
         if wanted == 0 {
-            return self.counters.drop(Drop::Stale);
+            return self.counters.drop(DropReason::Stale);
         }
         let wire::Pull { region, pull, offset, first, payload, .. } = asked;
         let job = Job { peer: id, region, pull, offset, first, wanted, payload, prompt, sent: 0 };
@@ -274,14 +274,14 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             job.wanted |= wanted;
             job.prompt |= prompt;
         } else if !self.push_job(job) {
-            self.counters.drop(Drop::NoMemory);
+            self.counters.drop(DropReason::NoMemory);
         }
     }
 
     pub(super) fn notified(&mut self, id: PeerId, notify: Notify) {
         let known = self.regions.get(notify.region, id);
         let (Some(region), Some(peer)) = (known, self.peers.get_mut(id)) else {
-            return self.counters.drop(Drop::Stale);
+            return self.counters.drop(DropReason::Stale);
         };
         peer.announced = peer.announced.saturating_sub(1);
         self.regions.announced.remove(&notify.region);

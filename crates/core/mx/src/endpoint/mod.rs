@@ -42,7 +42,7 @@ mod timers;
 mod transmit;
 
 pub use reads::Read;
-pub use requests::Found;
+pub use requests::ProbedMessage;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -59,7 +59,7 @@ use crate::ids::{MessageId, PeerId, ReceiveId, SendId};
 use crate::large::{Pulls, Regions};
 use crate::matching::Matching;
 use crate::outgoing::{BulkState, Data, Reference};
-use crate::peer::{Link, Peer, Segment};
+use crate::peer::{ConnectionState, Peer, Segment};
 use crate::seq::Seq;
 use crate::status::Event;
 use announced::Head;
@@ -321,13 +321,13 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     /// A new peer. It may send so many bytes unasked as the memory for all peers allows; a stranger
     /// a few.
-    fn add_peer(&mut self, address: Address, link: Link) -> PeerId {
+    fn add_peer(&mut self, address: Address, link: ConnectionState) -> PeerId {
         let token = self.random.next_u64() as u32;
         let random = Seq(self.random.next_u64() as u32);
         let first = self.first_seq.unwrap_or(random);
         let mut peer = Peer::new(address, link, token, first, &self.config);
         peer.bulk = self.bulk_paths.get(&address).copied().unwrap_or_default();
-        let most = if link == Link::Answered { 0 } else { self.share_of_bytes() };
+        let most = if link == ConnectionState::Answered { 0 } else { self.share_of_bytes() };
         peer.share = most.max(self.least_bytes());
         peer.granted = Seq(peer.share);
         peer.granted_sent = peer.granted;
@@ -341,7 +341,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if is_last || self.schedule.strays.len() < MAX_STRAYS {
             self.schedule.strays.push_back(stray);
         } else {
-            self.counters.drop(crate::counters::Drop::TooManyStrays);
+            self.counters.drop(crate::counters::DropReason::TooManyStrays);
         }
     }
 }

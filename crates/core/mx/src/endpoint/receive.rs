@@ -10,9 +10,9 @@ use super::eager::Piece;
 use super::schedule::Stray;
 use crate::address::{Address, NicId};
 use crate::buffers::{Sink, Source};
-use crate::counters::Drop;
+use crate::counters::DropReason;
 use crate::ids::PeerId;
-use crate::peer::{Expected, Item, Link, Peer, Place, Segment};
+use crate::peer::{Arrival, ConnectionState, Expected, Item, Peer, Segment};
 use crate::status::{Event, RequestError};
 use crate::wire::{
     self, BULK_PAYLOAD, Body, FrameType, Header, Nack, NackReason, REFUSAL, RUN_HEAD,
@@ -23,15 +23,15 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// it does no harm, and is counted if it is of no use.
     pub fn handle_frame(&mut self, now: Instant, from: NicId, bytes: &[u8]) {
         let Ok((header, body)) = wire::parse(bytes) else {
-            return self.counters.drop(Drop::Malformed);
+            return self.counters.drop(DropReason::Malformed);
         };
         if header.to != self.address.endpoint || self.is_self(from, header.from) {
-            return self.counters.drop(Drop::NotForUs);
+            return self.counters.drop(DropReason::NotForUs);
         }
         let address = Address { nic: from, endpoint: header.from };
         // What changes a connection always bears a checksum.
         if matches!(body, Body::Connect(_) | Body::Nack(_)) && !header.crc {
-            return self.counters.drop(Drop::NoChecksum);
+            return self.counters.drop(DropReason::NoChecksum);
         }
         match body {
             Body::Connect(connect) => self.connect_arrived(now, address, &header, connect),
@@ -61,7 +61,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         {
             if peer.theirs.is_none() {
                 // It has overtaken the answer to our request, or that was lost. It will come again.
-                self.counters.drop(Drop::Stranger);
+                self.counters.drop(DropReason::Stranger);
                 return None;
             }
             return self.has_checksum(id, header).then_some(id);
@@ -84,7 +84,11 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             }
             return self.has_checksum(id, header).then_some(id);
         }
-        self.counters.drop(if known.is_some() { Drop::BadToken } else { Drop::Stranger });
+        self.counters.drop(if known.is_some() {
+            DropReason::BadToken
+        } else {
+            DropReason::Stranger
+        });
         // One who waits for an answer should not wait in vain.
         if refuse {
             let (to, token, reason) = (address, header.token, NackReason::BadToken);
@@ -96,7 +100,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     fn has_checksum(&mut self, id: PeerId, header: &Header) -> bool {
         let misses = self.peers.get(id).is_some_and(|peer| peer.crc) && !header.crc;
         if misses {
-            self.counters.drop(Drop::NoChecksum);
+            self.counters.drop(DropReason::NoChecksum);
         }
         !misses
     }
@@ -163,7 +167,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         length: usize,
     ) {
         let Some((header, name, index)) = wire::parse_reply_head(head) else {
-            return self.counters.drop(Drop::Malformed);
+            return self.counters.drop(DropReason::Malformed);
         };
         let address = Address { nic: from, endpoint: header.from };
         let Some(id) = self.peer_of(now, address, &header, false) else { return };
@@ -189,7 +193,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         peer.liveness.received(Expected::AnyFrame, now);
         peer.is_doubted = false;
         if peer.connect_until.is_some() || peer.wanted_until.is_some() {
-            peer.link = Link::Up;
+            peer.link = ConnectionState::Up;
             (peer.connect_until, peer.connect_at) = (None, None);
             if peer.wanted_until.take().is_some() {
                 self.events.push_back(Event::Connected(id, Ok(())));
@@ -209,7 +213,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 }
                 self.counters.resent_needlessly += u64::from(progress.needless);
             }
-            None => self.counters.drop(Drop::Stale),
+            None => self.counters.drop(DropReason::Stale),
         }
         let mut is_closed = false;
         for segment in done.drain(..) {
@@ -257,24 +261,24 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         // One peer takes no more than it leaves to the others.
         let free = self.config.early_bytes.saturating_sub(self.early_bytes);
         match peer.inbound.place(header.seq) {
-            Place::Next => peer.liveness.received(Expected::NextFrame, now),
-            Place::Early if peer.inbound.early_bytes() + bytes.len() as u64 <= free => {
+            Arrival::Next => peer.liveness.received(Expected::NextFrame, now),
+            Arrival::Early if peer.inbound.early_bytes() + bytes.len() as u64 <= free => {
                 self.early_bytes += bytes.len() as u64;
                 peer.inbound.keep(header.seq, bytes);
                 peer.inbound.ack_now();
                 return Ok(());
             }
-            Place::Early => {
-                self.counters.drop(Drop::NoMemory);
+            Arrival::Early => {
+                self.counters.drop(DropReason::NoMemory);
                 return Ok(());
             }
-            Place::Seen => {
+            Arrival::Seen => {
                 peer.inbound.ack_now();
-                self.counters.drop(Drop::Duplicate);
+                self.counters.drop(DropReason::Duplicate);
                 return Ok(());
             }
-            Place::Beyond => {
-                self.counters.drop(Drop::BeyondWindow);
+            Arrival::Beyond => {
+                self.counters.drop(DropReason::BeyondWindow);
                 return Ok(());
             }
         }
@@ -334,9 +338,12 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 None => nack.token == 0 && nack.reason == NackReason::NoEndpoint,
             })
         };
-        let Some(id) = known.filter(is_ours) else { return self.counters.drop(Drop::Stranger) };
+        let Some(id) = known.filter(is_ours) else {
+            return self.counters.drop(DropReason::Stranger);
+        };
         self.counters.received[FrameType::Nack.index()] += 1;
-        let is_wanted = |peer: &Peer| peer.link == Link::Answered && peer.wanted_until.is_some();
+        let is_wanted =
+            |peer: &Peer| peer.link == ConnectionState::Answered && peer.wanted_until.is_some();
         if self.peers.get(id).is_some_and(is_wanted) {
             return self.start_over(now, id);
         }

@@ -10,12 +10,12 @@ use crate::buffers::{Sink, Source};
 use crate::ids::{MessageId, PeerId, ReceiveId, SendId};
 use crate::matching::Match;
 use crate::pattern::Pattern;
-use crate::peer::{Item, Target};
+use crate::peer::{EagerTarget, Item};
 use crate::status::{Event, Refusal, RequestError, Status};
 
 /// A message that a probe has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct ProbedMessage {
     /// The message.
     pub message: MessageId,
     /// Who sent it.
@@ -168,7 +168,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         &mut self,
         source: Option<PeerId>,
         wanted: Match,
-    ) -> Result<Option<Found>, Refusal> {
+    ) -> Result<Option<ProbedMessage>, Refusal> {
         let pattern = self.pattern(source, wanted)?;
         Ok(self
             .matching
@@ -185,7 +185,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         &mut self,
         source: Option<PeerId>,
         wanted: Match,
-    ) -> Result<Option<Found>, Refusal> {
+    ) -> Result<Option<ProbedMessage>, Refusal> {
         let pattern = self.pattern(source, wanted)?;
         let message = self.matching.take(&pattern, &mut self.counters.compared);
         let found = message.and_then(|message| self.found(message));
@@ -204,9 +204,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         true
     }
 
-    fn found(&self, message: MessageId) -> Option<Found> {
+    fn found(&self, message: MessageId) -> Option<ProbedMessage> {
         let Message { source, match_info, total, .. } = self.messages.get(message)?;
-        Some(Found { message, peer: *source, match_info: *match_info, length: *total })
+        Some(ProbedMessage { message, peer: *source, match_info: *match_info, length: *total })
     }
 
     fn pattern(&self, source: Option<PeerId>, wanted: Match) -> Result<Pattern, Refusal> {
@@ -257,7 +257,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                     && let Some(arriving) = &mut peer.arriving
                 {
                     // The rest is on its way, and goes to where it is wanted.
-                    arriving.target = Target::Receive(receive);
+                    arriving.target = EagerTarget::Receive(receive);
                 }
             }
         }

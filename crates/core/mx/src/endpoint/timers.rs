@@ -6,9 +6,9 @@ use super::Endpoint;
 use super::connect::CONNECT_AGAIN;
 use crate::buffers::{Sink, Source};
 use crate::config::Config;
-use crate::counters::Drop;
+use crate::counters::DropReason;
 use crate::ids::PeerId;
-use crate::peer::{Expected, Link, Peer};
+use crate::peer::{ConnectionState, Expected, Peer};
 use crate::status::{Event, RequestError};
 
 /// So many probes are sent in the time after which a silent peer is lost.
@@ -54,20 +54,20 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let Some(peer) = self.peers.get_mut(id) else { return };
         let is_over = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if is_over(peer.connect_until) {
-            if peer.link == Link::Answered {
-                self.counters.drop(Drop::Stranger);
+            if peer.link == ConnectionState::Answered {
+                self.counters.drop(DropReason::Stranger);
                 if peer.wanted_until.is_some() {
                     return self.start_over(now, id);
                 }
             }
-            let is_up = peer.link == Link::Up;
+            let is_up = peer.link == ConnectionState::Up;
             let reason = if is_up { RequestError::Unreachable } else { RequestError::Timeout };
             return self.lose(now, id, reason);
         }
         if is_over(peer.liveness.deadline(self.config.peer_timeout)) {
             return self.lose(now, id, RequestError::Unreachable);
         }
-        if peer.link == Link::Up && is_over(peer.wanted_until) {
+        if peer.link == ConnectionState::Up && is_over(peer.wanted_until) {
             // It does not answer. Whether it is gone shows when something is expected of it.
             peer.wanted_until = None;
             // It may not have heard yet that we are alive.
@@ -141,7 +141,7 @@ fn probe_interval(config: &Config) -> Duration {
 
 fn deadline(peer: &Peer, config: &Config) -> Option<Instant> {
     const NEVER: Instant = Instant::from_nanos(u64::MAX);
-    let is_up = peer.link == Link::Up;
+    let is_up = peer.link == ConnectionState::Up;
     let timers = [
         peer.connect_until,
         peer.wanted_until.filter(|_| is_up),

@@ -17,7 +17,7 @@ use crate::buffers::{Sink, Source};
 use crate::ids::{PeerId, SendId};
 use crate::large::{Block, Job, Region};
 use crate::outgoing::{BulkPath, Outgoing};
-use crate::peer::{Item, Link, Resent, Segment};
+use crate::peer::{ConnectionState, Item, Resent, Segment};
 use crate::seq::Seq;
 use crate::wire::{
     self, BITMAP, BULK_EAGER, Body, Connect, ConnectStatus, FrameType, Header, Nack, Pull, VERSION,
@@ -103,7 +103,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if let Some(token) = peer.due.answer.take() {
             return self.write_connect(id, ConnectStatus::Accepted, token, out);
         }
-        if peer.link == Link::Answered && peer.due.take_probe() {
+        if peer.link == ConnectionState::Answered && peer.due.take_probe() {
             return self.write_control(id, &Body::Probe, out);
         }
         if !peer.is_reachable() {

@@ -7,7 +7,7 @@ mod outbound;
 mod rtt;
 
 pub(crate) use congestion::Congestion;
-pub(crate) use inbound::{Inbound, Place};
+pub(crate) use inbound::{Arrival, Inbound};
 pub(crate) use liveness::{Expected, Liveness};
 pub(crate) use outbound::{Item, Outbound, Resent, Segment};
 
@@ -25,7 +25,7 @@ use crate::seq::Seq;
 
 /// The other end, as it has introduced itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Theirs {
+pub(crate) struct RemoteIdentity {
     /// Which life of it this is.
     pub(crate) instance: u64,
     /// What frames to it have to bear.
@@ -34,7 +34,7 @@ pub(crate) struct Theirs {
 
 /// Where a connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Link {
+pub(crate) enum ConnectionState {
     Connecting,
     /// The other end asked for it and was answered; it has not used the answer.
     Answered,
@@ -43,7 +43,7 @@ pub(crate) enum Link {
 
 /// Where the pieces of an eager message go that is arriving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum EagerTarget {
     /// To the place that a receive named.
     Receive(ReceiveId),
     /// To memory of ours: nobody has asked for it.
@@ -56,7 +56,7 @@ pub(crate) struct Arriving {
     pub(crate) match_info: u64,
     pub(crate) total: u32,
     pub(crate) have: u32,
-    pub(crate) target: Target,
+    pub(crate) target: EagerTarget,
 }
 
 /// Frames without a number that are due.
@@ -84,9 +84,9 @@ impl Due {
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) address: Address,
-    pub(crate) link: Link,
+    pub(crate) link: ConnectionState,
     pub(crate) token: u32,
-    pub(crate) theirs: Option<Theirs>,
+    pub(crate) theirs: Option<RemoteIdentity>,
     /// Bytes after the Ethernet header of the largest frame to it.
     pub(crate) mtu: usize,
     pub(crate) crc: bool,
@@ -157,7 +157,7 @@ pub(crate) struct Peer {
 impl Peer {
     pub(crate) fn new(
         address: Address,
-        link: Link,
+        link: ConnectionState,
         token: u32,
         first: Seq,
         config: &Config,
@@ -208,7 +208,7 @@ impl Peer {
     /// Whether frames may go to it. One that was answered has to show first that it is alive, so
     /// that what is sent to a later life was never sent to this one.
     pub(crate) const fn is_reachable(&self) -> bool {
-        matches!(self.link, Link::Up) && self.theirs.is_some()
+        matches!(self.link, ConnectionState::Up) && self.theirs.is_some()
     }
 
     pub(crate) fn is_quiet(&self, now: Instant) -> bool {
@@ -225,9 +225,11 @@ impl Peer {
         let is_second = self.attempts.is_multiple_of(2);
         let times = 1 + u8::from(is_second);
         match self.link {
-            Link::Connecting => self.due.connects = times,
-            Link::Answered if is_second => self.due.answer = self.theirs.map(|theirs| theirs.token),
-            Link::Answered | Link::Up => self.due.probes = times,
+            ConnectionState::Connecting => self.due.connects = times,
+            ConnectionState::Answered if is_second => {
+                self.due.answer = self.theirs.map(|theirs| theirs.token)
+            }
+            ConnectionState::Answered | ConnectionState::Up => self.due.probes = times,
         }
     }
 

@@ -1,15 +1,15 @@
 //! What happens when nothing else does: acknowledgements that wait for company in vain.
 
-use crate::support::{Pair, pattern, secs};
+use crate::support::{EnginePair, pattern, secs};
 use base::time::Duration;
 use mx::config::Config;
 use mx::wire::FrameType;
 
 #[test]
 fn an_acknowledgement_that_nothing_takes_along_goes_out_when_it_is_due() {
-    let (mut pair, [to, _]) = Pair::connected(Config::default());
+    let (mut pair, [to, _]) = EnginePair::connected(Config::default());
     pair.ends[0].isend(pair.now, to, 1, pattern(8), 0).unwrap();
-    let acks = |pair: &Pair| pair.ends[1].counters().sent[FrameType::Ack.index()];
+    let acks = |pair: &EnginePair| pair.ends[1].counters().sent[FrameType::Ack.index()];
     pair.run(secs(0));
     let before = acks(&pair);
     pair.run(Duration::from_micros(500));

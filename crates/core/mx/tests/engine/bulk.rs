@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::support::{self, Pair, address, frame_type, frames, pattern, secs};
+use crate::support::{self, EnginePair, address, frame_type, frames, pattern, secs};
 use base::time::{Duration, Instant};
 use bytes::Bytes;
 use mx::config::{Config, MAX_MTU};
@@ -16,8 +16,8 @@ use mx::wire::{self, BULK_EAGER, BULK_PAYLOAD, Body, FrameType, Header, Pull};
 
 type Log = Rc<RefCell<Vec<(FrameType, usize)>>>;
 
-fn connected() -> (Pair, [PeerId; 2], Log) {
-    let (mut pair, peers) = Pair::connected(Config::default());
+fn connected() -> (EnginePair, [PeerId; 2], Log) {
+    let (mut pair, peers) = EnginePair::connected(Config::default());
     pair.set_bulk_path(BulkPath::Open);
     let log = Log::default();
     let seen = Rc::clone(&log);
@@ -36,12 +36,12 @@ fn count(log: &Log, frame_type: FrameType) -> (usize, usize) {
 }
 
 /// Sends a message of so many bytes from the first end to the second.
-fn send(pair: &mut Pair, to: PeerId, length: usize) {
+fn send(pair: &mut EnginePair, to: PeerId, length: usize) {
     pair.ends[0].isend(pair.now, to, 1, pattern(length), 0).unwrap();
     pair.ends[1].irecv(pair.now, None, Match::ANY, vec![0; length], 0).unwrap();
 }
 
-fn received(pair: &mut Pair) -> Vec<Vec<u8>> {
+fn received(pair: &mut EnginePair) -> Vec<Vec<u8>> {
     let received = |event| match event {
         Event::Received(_, status, data) if status.result == Ok(()) => Some(data),
         _ => None,

@@ -1,6 +1,6 @@
 //! Of frames that leave together to one peer, the last one that a host waits for is marked.
 
-use crate::support::{self, End, Pair, frame_type, pattern, secs};
+use crate::support::{self, End, EnginePair, frame_type, pattern, secs};
 use base::time::Instant;
 use mx::config::{Config, Marks};
 use mx::endpoint::Endpoint;
@@ -27,12 +27,12 @@ fn is_marked(frame: &[u8]) -> bool {
 
 /// The batch of the first of two that are connected, which sends messages of these sizes at once.
 fn sent(config: Config, sizes: &[usize]) -> Vec<(FrameType, bool)> {
-    let (mut pair, [b, _]) = Pair::connected(config);
+    let (mut pair, [b, _]) = EnginePair::connected(config);
     send(&mut pair, b, sizes);
     kinds(&batch(&mut pair.ends[0], pair.now))
 }
 
-fn send(pair: &mut Pair, to: PeerId, sizes: &[usize]) {
+fn send(pair: &mut EnginePair, to: PeerId, sizes: &[usize]) {
     for size in sizes {
         pair.ends[0].isend(pair.now, to, 1, pattern(*size), 0).unwrap();
     }
@@ -89,7 +89,7 @@ fn a_short_message_does_not_wait_for_a_long_one() {
 /// Peers take turns, so frames to others stand between two to one peer.
 #[test]
 fn frames_to_others_are_part_of_a_burst() {
-    let (mut pair, [b, _]) = Pair::connected(Config::default());
+    let (mut pair, [b, _]) = EnginePair::connected(Config::default());
     let config = *pair.ends[0].config();
     let mut third = Endpoint::<bytes::Bytes, Vec<u8>>::new(config, support::address(2), 5).unwrap();
     let c = pair.ends[0].connect(pair.now, support::address(2), 0, secs(1)).unwrap();
@@ -117,7 +117,7 @@ fn frames_to_others_are_part_of_a_burst() {
 
 #[test]
 fn requests_and_ends_of_transfers_share_the_mark_of_what_follows() {
-    let (mut pair, [_, a]) = Pair::connected(Config::default());
+    let (mut pair, [_, a]) = EnginePair::connected(Config::default());
     for size in [100_000, 8] {
         pair.ends[1].irecv(pair.now, None, Match::exact(1), vec![0; size], 0).unwrap();
     }
@@ -151,7 +151,7 @@ fn a_mark_that_was_counted_upon_comes_without_its_frame() {
     for (marks, expected) in
         [(Marks::ALL, true), (Marks::SMALL, true), (Marks::ALL.without(Marks::SMALL), false)]
     {
-        let (mut pair, [b, a]) = Pair::connected(Config { marks, ..Config::default() });
+        let (mut pair, [b, a]) = EnginePair::connected(Config { marks, ..Config::default() });
         send(&mut pair, b, &[8; 3]);
         let mut out = [0; 9216];
         let first = pair.ends[0].transmit(pair.now, &mut out).unwrap();
@@ -174,7 +174,7 @@ fn a_mark_that_was_counted_upon_comes_without_its_frame() {
 
 #[test]
 fn frames_that_come_again_keep_their_marks() {
-    let (mut pair, [b, _]) = Pair::connected(Config::default());
+    let (mut pair, [b, _]) = EnginePair::connected(Config::default());
     send(&mut pair, b, &[8; 5]);
     assert_eq!(marked(&kinds(&batch(&mut pair.ends[0], pair.now))), [4]);
     // After the first timeout the first frame goes out again; after the second all are lost, and as

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use crate::support::{End, Pair, address, frame_type, pattern, secs};
+use crate::support::{End, EnginePair, address, frame_type, pattern, secs};
 use base::time::Duration;
 use mx::config::Config;
 use mx::endpoint::Usage;
@@ -12,8 +12,8 @@ use mx::status::{Event, RequestError};
 use mx::wire::FrameType;
 
 /// A pair of which the second end does not get to see a certain frame of the first.
-fn without(nth: usize, unwanted: FrameType) -> (Pair, [mx::ids::PeerId; 2], Rc<Cell<bool>>) {
-    let (mut pair, ids) = Pair::connected(Config::default());
+fn without(nth: usize, unwanted: FrameType) -> (EnginePair, [mx::ids::PeerId; 2], Rc<Cell<bool>>) {
+    let (mut pair, ids) = EnginePair::connected(Config::default());
     let (drops, mut count) = (Rc::new(Cell::new(true)), 0);
     let is_on = drops.clone();
     pair.tap = Box::new(move |from, frame| {
@@ -49,7 +49,7 @@ fn a_message_that_breaks_off_gives_its_memory_back() {
 
 #[test]
 fn a_message_to_oneself_ends_with_the_endpoint() {
-    let mut pair = Pair::new(Config::default());
+    let mut pair = EnginePair::new(Config::default());
     let me = pair.ends[0].connect(pair.now, address(0), 0, secs(1)).unwrap();
     let send = pair.ends[0].isend(pair.now, me, 1, pattern(10), 6).unwrap();
     pair.take(0);
@@ -88,7 +88,7 @@ fn nothing_is_told_of_a_message_that_was_discarded_while_it_came() {
 fn a_silent_peer_is_lost_in_time() {
     let config = Config { peer_timeout: Duration::from_millis(500), ..Config::default() };
     for (size, synchronous) in [(5, false), (5, true), (10_000, false), (200_000, false)] {
-        let (mut pair, [to, from]) = Pair::connected(config);
+        let (mut pair, [to, from]) = EnginePair::connected(config);
         pair.ends[1].irecv(pair.now, Some(from), Match::exact(1), vec![0; 200_000], 0).unwrap();
         pair.run(secs(100));
         assert!(pair.take(0).is_empty(), "nobody owes anything");
@@ -108,7 +108,7 @@ fn a_silent_peer_is_lost_in_time() {
 
 #[test]
 fn a_pause_of_two_seconds_loses_nothing() {
-    let (mut pair, [to, from]) = Pair::connected(Config::default());
+    let (mut pair, [to, from]) = EnginePair::connected(Config::default());
     for size in [5, 10_000, 200_000] {
         pair.ends[1].irecv(pair.now, Some(from), Match::exact(1), vec![0; size], 0).unwrap();
         pair.ends[0].isend(pair.now, to, 1, pattern(size), 0).unwrap();
@@ -130,7 +130,7 @@ fn a_pause_of_two_seconds_loses_nothing() {
 #[test]
 fn a_lingering_close_delivers_what_both_have_sent() {
     for size in [0, 100, 10_000, 300_000] {
-        let (mut pair, ids) = Pair::connected(Config::default());
+        let (mut pair, ids) = EnginePair::connected(Config::default());
         let mut count = 0;
         pair.tap = Box::new(move |_, _| {
             count += 1;
@@ -164,7 +164,7 @@ fn a_lingering_close_delivers_what_both_have_sent() {
 #[test]
 fn two_that_close_do_not_wait_for_each_other() {
     for size in [0, 100_000] {
-        let (mut pair, ids) = Pair::connected(Config::default());
+        let (mut pair, ids) = EnginePair::connected(Config::default());
         for (end, id) in ids.into_iter().enumerate() {
             pair.ends[end].issend(pair.now, id, 1, pattern(size), 0).unwrap();
         }
@@ -189,7 +189,7 @@ fn two_that_close_do_not_wait_for_each_other() {
 #[test]
 fn two_that_are_full_and_close_do_not_wait_for_each_other() {
     let config = Config { unexpected_messages: 1, ..Config::default() };
-    let (mut pair, ids) = Pair::connected(config);
+    let (mut pair, ids) = EnginePair::connected(config);
     for (end, id) in ids.into_iter().enumerate() {
         for size in [10, 10_000, 10, 10_000] {
             pair.ends[end].isend(pair.now, id, 1, pattern(size), 0).unwrap();

@@ -1,6 +1,6 @@
 //! When a peer counts as gone: when what it owes does not come, and not when it is only slow.
 
-use crate::support::{End, Pair, address, frame_type, pattern, secs};
+use crate::support::{End, EnginePair, address, frame_type, pattern, secs};
 use base::time::Duration;
 use mx::config::Config;
 use mx::ids::PeerId;
@@ -14,17 +14,17 @@ fn config() -> Config {
     Config { peer_timeout: TIMEOUT, ..Config::default() }
 }
 
-fn lose_all(pair: &mut Pair, end: usize, unwanted: FrameType) {
+fn lose_all(pair: &mut EnginePair, end: usize, unwanted: FrameType) {
     pair.tap = Box::new(move |from, frame| from != end || frame_type(frame) != unwanted);
 }
 
 /// Whether this end has lost its peer since it was last asked.
-fn has_lost(pair: &mut Pair, end: usize, reason: RequestError) -> bool {
+fn has_lost(pair: &mut EnginePair, end: usize, reason: RequestError) -> bool {
     pair.take(end).iter().any(|event| matches!(event, Event::Lost(_, lost) if *lost == reason))
 }
 
 /// The second end says something every now and then, which the first one acknowledges.
-fn chatter(pair: &mut Pair, peer: PeerId, span: Duration) {
+fn chatter(pair: &mut EnginePair, peer: PeerId, span: Duration) {
     let until = pair.now + span;
     while pair.now < until {
         // It may have lost its peer by then.
@@ -38,7 +38,7 @@ fn numbered_frames_that_never_arrive_end_the_connection_in_spite_of_others() {
     for (unwanted, size) in
         [(FrameType::Small, 10), (FrameType::Medium, 10_000), (FrameType::Rendezvous, 100_000)]
     {
-        let (mut pair, [to, from]) = Pair::connected(config());
+        let (mut pair, [to, from]) = EnginePair::connected(config());
         lose_all(&mut pair, 0, unwanted);
         chatter(&mut pair, from, secs(2));
         pair.ends[0].isend(pair.now, to, 1, pattern(size), 0).unwrap();
@@ -54,7 +54,7 @@ fn numbered_frames_that_never_arrive_end_the_connection_in_spite_of_others() {
 fn a_pull_that_is_never_answered_ends_the_connection() {
     // Of one block nothing is under way between two questions.
     for size in [40_000, 400_000] {
-        let (mut pair, [to, from]) = Pair::connected(config());
+        let (mut pair, [to, from]) = EnginePair::connected(config());
         lose_all(&mut pair, 0, FrameType::Reply);
         pair.ends[1].irecv(pair.now, Some(from), Match::exact(1), vec![0; size], 0).unwrap();
         pair.ends[0].isend(pair.now, to, 1, pattern(size), 0).unwrap();
@@ -70,7 +70,7 @@ fn a_pull_that_is_never_answered_ends_the_connection() {
 
 #[test]
 fn a_sender_that_falls_silent_is_lost_by_its_receiver() {
-    let (mut pair, [to, from]) = Pair::connected(config());
+    let (mut pair, [to, from]) = EnginePair::connected(config());
     lose_all(&mut pair, 0, FrameType::Reply);
     pair.ends[1].irecv(pair.now, Some(from), Match::exact(1), vec![0; 40_000], 0).unwrap();
     pair.ends[0].isend(pair.now, to, 1, pattern(40_000), 0).unwrap();
@@ -82,7 +82,7 @@ fn a_sender_that_falls_silent_is_lost_by_its_receiver() {
 
 #[test]
 fn the_rest_of_a_message_that_never_comes_ends_the_connection() {
-    let (mut pair, [to, _]) = Pair::connected(config());
+    let (mut pair, [to, _]) = EnginePair::connected(config());
     let mut count = 0;
     pair.tap = Box::new(move |from, frame| {
         count += u32::from(from == 0 && frame_type(frame) == FrameType::Medium);
@@ -103,7 +103,7 @@ fn the_rest_of_a_message_that_never_comes_ends_the_connection() {
 fn one_who_has_no_room_is_only_slow() {
     let config = Config { unexpected_messages: 2, peer_credit: 1_000, ..config() };
     for size in [10, 10_000, 100_000] {
-        let (mut pair, [to, from]) = Pair::connected(config);
+        let (mut pair, [to, from]) = EnginePair::connected(config);
         for _ in 0..10 {
             pair.ends[0].isend(pair.now, to, 1, pattern(size), 0).unwrap();
         }
@@ -125,7 +125,7 @@ fn one_who_has_no_room_is_only_slow() {
 
 #[test]
 fn a_way_that_loses_most_frames_is_only_slow() {
-    let (mut pair, [to, from]) = Pair::connected(Config::default());
+    let (mut pair, [to, from]) = EnginePair::connected(Config::default());
     let mut random = base::prng::Prng::new(4);
     pair.tap = Box::new(move |_, _| random.chance(300_000));
     for (size, info) in [(10, 1), (20_000, 2), (100_000, 3)] {
@@ -143,7 +143,7 @@ fn a_way_that_loses_most_frames_is_only_slow() {
 
 #[test]
 fn one_who_was_suspended_asks_before_it_gives_up() {
-    let (mut pair, [to, _]) = Pair::connected(config());
+    let (mut pair, [to, _]) = EnginePair::connected(config());
     pair.tap = Box::new(|_, _| false);
     pair.ends[0].isend(pair.now, to, 1, pattern(10), 0).unwrap();
     pair.run(Duration::from_millis(1));
@@ -158,8 +158,8 @@ fn one_who_was_suspended_asks_before_it_gives_up() {
 
 #[test]
 fn connecting_to_a_peer_asks_whether_it_is_there() {
-    let (mut pair, [old, _]) = Pair::connected(Config::default());
-    let again = |pair: &mut Pair| {
+    let (mut pair, [old, _]) = EnginePair::connected(Config::default());
+    let again = |pair: &mut EnginePair| {
         let id = pair.ends[0].connect(pair.now, address(1), 0, secs(1)).unwrap();
         pair.run(secs(2));
         id

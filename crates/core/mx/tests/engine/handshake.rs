@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::support::{self, End, Pair, address, frame_type, pattern, secs};
+use crate::support::{self, End, EnginePair, address, frame_type, pattern, secs};
 use base::time::Duration;
 use mx::config::Config;
 use mx::matching::Match;
@@ -17,7 +17,7 @@ fn config() -> Config {
 }
 
 /// Sends a message from one end to the other, and says whether it came.
-fn talks(pair: &mut Pair, from: usize) -> bool {
+fn talks(pair: &mut EnginePair, from: usize) -> bool {
     let to = address(1 - from as u8);
     let peer = pair.ends[from].connect(pair.now, to, KEY, secs(1)).unwrap();
     pair.run(secs(1));
@@ -33,7 +33,7 @@ fn talks(pair: &mut Pair, from: usize) -> bool {
     })
 }
 
-fn lose_two(pair: &mut Pair, end: usize, lost: FrameType) {
+fn lose_two(pair: &mut EnginePair, end: usize, lost: FrameType) {
     let mut seen = 0;
     pair.tap = Box::new(move |from, frame| {
         let is_one = from == end && frame_type(frame) == lost;
@@ -43,7 +43,7 @@ fn lose_two(pair: &mut Pair, end: usize, lost: FrameType) {
 }
 
 /// One end asks the other, which hears it; whatever it answers is still on its way.
-fn only_ask(pair: &mut Pair) {
+fn only_ask(pair: &mut EnginePair) {
     pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
     let mut out = [0; 1500];
     let outgoing = pair.ends[0].transmit(pair.now, &mut out).unwrap();
@@ -52,7 +52,7 @@ fn only_ask(pair: &mut Pair) {
 
 #[test]
 fn frames_before_a_lost_answer_are_not_lost() {
-    let mut pair = Pair::new(config());
+    let mut pair = EnginePair::new(config());
     lose_two(&mut pair, 1, FrameType::Connect);
     let a = pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
     pair.run(secs(0));
@@ -71,7 +71,7 @@ fn frames_before_a_lost_answer_are_not_lost() {
 
 #[test]
 fn a_lost_third_leg_is_repeated() {
-    let mut pair = Pair::new(config());
+    let mut pair = EnginePair::new(config());
     lose_two(&mut pair, 0, FrameType::Probe);
     let a = pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
     pair.run(secs(0));
@@ -88,7 +88,7 @@ fn a_lost_third_leg_is_repeated() {
 
 #[test]
 fn one_that_answers_and_dies_is_lost() {
-    let mut pair = Pair::new(config());
+    let mut pair = EnginePair::new(config());
     pair.tap = Box::new(|from, frame| from == 0 || frame_type(frame) == FrameType::Connect);
     let a = pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
     pair.run(secs(6));
@@ -102,7 +102,7 @@ fn one_that_answers_and_dies_is_lost() {
 
 #[test]
 fn both_may_ask_at_once() {
-    let mut pair = Pair::new(config());
+    let mut pair = EnginePair::new(config());
     for end in 0..2 {
         let to = address(1 - end as u8);
         pair.ends[end].connect(pair.now, to, KEY, secs(1)).unwrap();
@@ -117,7 +117,7 @@ fn both_may_ask_at_once() {
 
 #[test]
 fn wrong_keys_and_versions_are_told() {
-    let mut pair = Pair::new(config());
+    let mut pair = EnginePair::new(config());
     pair.ends[0].connect(pair.now, address(1), KEY + 1, secs(1)).unwrap();
     pair.run(secs(2));
     assert!(matches!(pair.take(0)[..], [Event::Connected(_, Err(RequestError::BadKey))]));
@@ -141,12 +141,12 @@ fn wrong_keys_and_versions_are_told() {
         panic!("{events:?}")
     };
     assert_eq!((status.result, status.context), (Err(RequestError::BadVersion), 4));
-    assert!(talks(&mut { Pair::new(config()) }, 0));
+    assert!(talks(&mut { EnginePair::new(config()) }, 0));
 }
 
 #[test]
 fn nobody_there_is_a_timeout() {
-    let mut pair = Pair::new(config());
+    let mut pair = EnginePair::new(config());
     pair.tap = Box::new(|_, _| false);
     pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
     pair.run(Duration::from_millis(900));
@@ -159,7 +159,7 @@ fn nobody_there_is_a_timeout() {
 
 #[test]
 fn a_replayed_request_breaks_nothing() {
-    let mut pair = Pair::new(config());
+    let mut pair = EnginePair::new(config());
     let kept = Rc::new(RefCell::new(Vec::new()));
     let keep = kept.clone();
     pair.tap = Box::new(move |from, frame| {
@@ -169,7 +169,8 @@ fn a_replayed_request_breaks_nothing() {
         true
     });
     assert!(talks(&mut pair, 0));
-    let restart = |pair: &mut Pair| pair.ends[0] = End::new(config(), address(0), 123).unwrap();
+    let restart =
+        |pair: &mut EnginePair| pair.ends[0] = End::new(config(), address(0), 123).unwrap();
     for _ in 0..3 {
         let old = kept.borrow()[0].clone();
         pair.ends[1].handle_frame(pair.now, address(0).nic, &old);
@@ -189,7 +190,7 @@ fn a_replayed_request_breaks_nothing() {
 
 #[test]
 fn requests_to_an_earlier_life_end() {
-    let mut pair = Pair::new(config());
+    let mut pair = EnginePair::new(config());
     assert!(talks(&mut pair, 1));
     let old = pair.ends[1].peers().next().unwrap();
     pair.ends[1].issend(pair.now, old, 1, pattern(10), 1).unwrap();
@@ -216,7 +217,7 @@ fn requests_to_an_earlier_life_end() {
 
 #[test]
 fn connecting_to_one_that_asked_and_died_tells_the_truth() {
-    let mut pair = Pair::new(config());
+    let mut pair = EnginePair::new(config());
     only_ask(&mut pair);
     pair.tap = Box::new(|_, _| false);
     pair.ends[1].connect(pair.now, address(0), KEY, secs(1)).unwrap();
@@ -226,7 +227,7 @@ fn connecting_to_one_that_asked_and_died_tells_the_truth() {
 
 #[test]
 fn sends_to_one_that_asked_and_died_end() {
-    let mut pair = Pair::new(config());
+    let mut pair = EnginePair::new(config());
     only_ask(&mut pair);
     pair.tap = Box::new(|_, _| false);
     let peer = pair.ends[1].peers().next().unwrap();
@@ -238,7 +239,7 @@ fn sends_to_one_that_asked_and_died_end() {
 
 #[test]
 fn a_closing_endpoint_takes_no_peers() {
-    let mut pair = Pair::new(config());
+    let mut pair = EnginePair::new(config());
     pair.ends[1].close(pair.now);
     pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
     pair.run(secs(1));
@@ -247,7 +248,7 @@ fn a_closing_endpoint_takes_no_peers() {
 
 #[test]
 fn what_is_sent_to_one_that_asked_and_died_goes_to_the_next_life_as_a_whole() {
-    let mut pair = Pair::new(config());
+    let mut pair = EnginePair::new(config());
     only_ask(&mut pair);
     let peer = pair.ends[1].peers().next().unwrap();
     pair.ends[1].isend(pair.now, peer, 1, pattern(9_000), 0).unwrap();
@@ -270,7 +271,7 @@ fn what_is_sent_to_one_that_asked_and_died_goes_to_the_next_life_as_a_whole() {
 
 #[test]
 fn a_replayed_request_does_not_pass_for_an_answer() {
-    let mut pair = Pair::new(config());
+    let mut pair = EnginePair::new(config());
     pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
     let mut out = [0; 1500];
     let outgoing = pair.ends[0].transmit(pair.now, &mut out).unwrap();
@@ -284,7 +285,7 @@ fn a_replayed_request_does_not_pass_for_an_answer() {
 
 #[test]
 fn a_later_life_that_comes_during_a_close_is_closed_too() {
-    let mut pair = Pair::new(config());
+    let mut pair = EnginePair::new(config());
     assert!(talks(&mut pair, 0));
     pair.ends[0] = End::new(config(), address(0), 99).unwrap();
     only_ask(&mut pair);
@@ -303,7 +304,7 @@ fn every_second_frame_of_a_handshake_may_be_lost() {
         let [both, shared, all] = [1, 2, 4].map(|bit| number & bit != 0);
         let all = all && !both;
         let phase = number / 8;
-        let mut pair = Pair::new(config());
+        let mut pair = EnginePair::new(config());
         let mut counts = [phase; 2];
         pair.tap = Box::new(move |from, frame| {
             let count = &mut counts[if shared { 0 } else { from }];

@@ -2,18 +2,18 @@
 
 use crate::support::guest::request;
 use crate::support::lies::{POISON, any_body, frame, header};
-use crate::support::{Pair, address, pattern, secs};
+use crate::support::{EnginePair, address, pattern, secs};
 use base::prng::Prng;
 use mx::address::NicId;
 use mx::config::Config;
-use mx::counters::Drop;
+use mx::counters::DropReason;
 use mx::matching::Match;
 use mx::status::{Event, RequestError};
 use mx::wire::{self, Body, FrameType, Header};
 
 #[test]
 fn frames_of_strangers_change_nothing() {
-    let (mut pair, [to, _]) = Pair::connected(Config::default());
+    let (mut pair, [to, _]) = EnginePair::connected(Config::default());
     let (mut random, data) = (Prng::new(3), vec![POISON; 1400]);
     let sizes = [10, 10_000, 100_000];
     for round in 0..20_000_u32 {
@@ -50,11 +50,13 @@ fn frames_of_strangers_change_nothing() {
     pair.take(0);
     assert!(pair.take(1).is_empty());
     let dropped = pair.ends[1].counters().dropped;
-    assert!(dropped[Drop::BadToken as usize] > 0 && dropped[Drop::Malformed as usize] > 0);
+    assert!(
+        dropped[DropReason::BadToken as usize] > 0 && dropped[DropReason::Malformed as usize] > 0
+    );
 }
 
 /// What the second end's peer has to put into its frames: token, next number, acknowledgement.
-fn overheard(pair: &mut Pair) -> (u32, u32, u32) {
+fn overheard(pair: &mut EnginePair) -> (u32, u32, u32) {
     let heard = std::rc::Rc::new(std::cell::Cell::new(None));
     let keep = heard.clone();
     pair.tap = Box::new(move |from, frame| {
@@ -76,7 +78,7 @@ fn a_peer_that_lies_harms_itself_only() {
     let data = vec![POISON; 1400];
     let config = Config { peer_credit: 50_000, unexpected_messages: 1_000, ..Config::default() };
     for seed in 0..400 {
-        let (mut pair, _) = Pair::connected(config);
+        let (mut pair, _) = EnginePair::connected(config);
         let (token, mut seq, ack) = overheard(&mut pair);
         let from = pair.ends[1].peers().next().unwrap();
         let mut random = Prng::new(seed);
@@ -106,7 +108,7 @@ fn a_peer_that_lies_harms_itself_only() {
 #[test]
 fn a_message_beyond_its_credit_ends_the_connection() {
     let config = Config { peer_credit: 1_000, ..Config::default() };
-    let (mut pair, _) = Pair::connected(config);
+    let (mut pair, _) = EnginePair::connected(config);
     let (token, seq, ack) = overheard(&mut pair);
     let data = [0; 500];
     for (number, expected) in [(0, 0), (1, 0), (2, 1)] {
@@ -121,7 +123,7 @@ fn a_message_beyond_its_credit_ends_the_connection() {
 
 #[test]
 fn a_forged_request_brings_one_frame_and_no_longer_one() {
-    let mut pair = Pair::new(Config::default());
+    let mut pair = EnginePair::new(Config::default());
     let brought = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let keep = brought.clone();
     pair.tap = Box::new(move |from, frame| {
@@ -141,7 +143,7 @@ fn a_forged_request_brings_one_frame_and_no_longer_one() {
 
 #[test]
 fn a_request_without_a_checksum_is_counted_and_brings_nothing() {
-    let mut pair = Pair::new(Config::default());
+    let mut pair = EnginePair::new(Config::default());
     let (header, body) = (header(0, 1, 0), request(1));
     let (_, body) = wire::parse(&body).unwrap();
     pair.tap = Box::new(|from, _| panic!("a frame of {from}"));
@@ -152,13 +154,13 @@ fn a_request_without_a_checksum_is_counted_and_brings_nothing() {
     );
     pair.run(secs(10));
     let dropped = pair.ends[1].counters().dropped;
-    assert_eq!((dropped[Drop::NoChecksum as usize], dropped.iter().sum::<u64>()), (1, 1));
+    assert_eq!((dropped[DropReason::NoChecksum as usize], dropped.iter().sum::<u64>()), (1, 1));
     assert_eq!(pair.ends[1].peers().count(), 0);
 }
 
 #[test]
 fn a_forged_frame_brings_no_more_bytes_than_it_has() {
-    let mut pair = Pair::new(Config::default());
+    let mut pair = EnginePair::new(Config::default());
     let brought = std::rc::Rc::new(std::cell::Cell::new(0));
     let sum = brought.clone();
     pair.tap = Box::new(move |_, frame| {
@@ -191,7 +193,7 @@ fn a_forged_frame_brings_no_more_bytes_than_it_has() {
 
 #[test]
 fn requests_of_strangers_take_up_little_and_not_for_long() {
-    let (mut pair, [to, _]) = Pair::connected(Config::default());
+    let (mut pair, [to, _]) = EnginePair::connected(Config::default());
     for number in 0..5_000_u32 {
         let [a, b, c, d] = number.to_be_bytes();
         pair.ends[1].handle_frame(pair.now, NicId([6, 6, a, b, c, d]), &request(number));

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::support::{Pair, frame_type, pattern, secs};
+use crate::support::{EnginePair, frame_type, pattern, secs};
 use mx::buffers::Source;
 use mx::config::Config;
 use mx::ids::PeerId;
@@ -15,18 +15,18 @@ use mx::wire::FrameType;
 const BYTES: usize = 10_000;
 
 #[derive(Debug)]
-struct Memory {
+struct LentMemory {
     lent: Vec<u8>,
     copy: Option<Vec<u8>>,
 }
 
 /// A message in memory that is lent, which tests look at and change.
 #[derive(Clone, Debug)]
-struct Lent(Rc<RefCell<Memory>>);
+struct Lent(Rc<RefCell<LentMemory>>);
 
 impl Lent {
     fn new() -> Self {
-        Self(Rc::new(RefCell::new(Memory { lent: pattern(BYTES).to_vec(), copy: None })))
+        Self(Rc::new(RefCell::new(LentMemory { lent: pattern(BYTES).to_vec(), copy: None })))
     }
 
     fn is_copied(&self) -> bool {
@@ -44,7 +44,7 @@ impl Source for Lent {
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) {
-        let Memory { lent, copy } = &*self.0.borrow();
+        let LentMemory { lent, copy } = &*self.0.borrow();
         let at = offset as usize;
         into.copy_from_slice(&copy.as_ref().unwrap_or(lent)[at..at + into.len()]);
     }
@@ -54,20 +54,20 @@ impl Source for Lent {
     }
 
     fn keep(&mut self) {
-        let Memory { lent, copy } = &mut *self.0.borrow_mut();
+        let LentMemory { lent, copy } = &mut *self.0.borrow_mut();
         copy.get_or_insert_with(|| lent.clone());
     }
 }
 
-fn connected() -> (Pair<Lent>, PeerId) {
-    let mut pair = Pair::of_any(Config::default());
+fn connected() -> (EnginePair<Lent>, PeerId) {
+    let mut pair = EnginePair::of_any(Config::default());
     let [to, from] = pair.connect();
     pair.ends[1].irecv(pair.now, Some(from), Match::exact(1), vec![0; BYTES], 0).unwrap();
     (pair, to)
 }
 
 /// Sends a message that the second end does not see yet.
-fn send(pair: &mut Pair<Lent>, to: PeerId) -> Lent {
+fn send(pair: &mut EnginePair<Lent>, to: PeerId) -> Lent {
     let lent = Lent::new();
     pair.asleep[1] = true;
     pair.ends[0].isend(pair.now, to, 1, lent.clone(), 0).unwrap();
@@ -76,7 +76,7 @@ fn send(pair: &mut Pair<Lent>, to: PeerId) -> Lent {
 }
 
 /// How sends of the first end have ended.
-fn ends(pair: &mut Pair<Lent>) -> Vec<Result<(), RequestError>> {
+fn ends(pair: &mut EnginePair<Lent>) -> Vec<Result<(), RequestError>> {
     let end = |event| match event {
         Event::Sent(_, status) => Some(status.result),
         _ => None,
@@ -84,7 +84,7 @@ fn ends(pair: &mut Pair<Lent>) -> Vec<Result<(), RequestError>> {
     pair.take(0).into_iter().filter_map(end).collect()
 }
 
-fn has_come(pair: &mut Pair<Lent>) -> bool {
+fn has_come(pair: &mut EnginePair<Lent>) -> bool {
     matches!(&pair.take(1)[..], [Event::Received(_, _, bytes)] if bytes[..] == pattern(BYTES)[..])
 }
 

@@ -1,13 +1,13 @@
 //! The beginning of messages that nobody has received.
 
-use crate::support::{Pair, pattern, secs};
+use crate::support::{EnginePair, pattern, secs};
 use mx::config::Config;
 use mx::matching::Match;
 
 #[test]
 fn beginning_of_a_message_is_known_before_it_is_received() {
     for (head, known) in [(0, 0), (9, 9), (16, 16)] {
-        let (mut pair, [to, _]) = Pair::connected(Config { head, ..Config::default() });
+        let (mut pair, [to, _]) = EnginePair::connected(Config { head, ..Config::default() });
         for size in [0, 5, 100, 20_000, 100_000] {
             let message = pattern(size);
             pair.ends[0].isend(pair.now, to, 5, message.clone(), 0).unwrap();
@@ -31,7 +31,7 @@ fn beginning_of_a_message_is_known_before_it_is_received() {
 
 #[test]
 fn message_to_oneself_may_be_looked_at() {
-    let mut pair = Pair::new(Config::default());
+    let mut pair = EnginePair::new(Config::default());
     let own = pair.ends[0].address();
     let me = pair.ends[0].connect(pair.now, own, 0, secs(1)).unwrap();
     pair.ends[0].isend(pair.now, me, 5, pattern(100), 0).unwrap();
@@ -43,7 +43,7 @@ fn message_to_oneself_may_be_looked_at() {
 
 #[test]
 fn receive_is_found_by_its_context() {
-    let (mut pair, _) = Pair::connected(Config::default());
+    let (mut pair, _) = EnginePair::connected(Config::default());
     let end = &mut pair.ends[1];
     let receive = end.irecv(pair.now, None, Match::exact(5), vec![0; 8], 42).unwrap();
     assert_eq!((end.receive_with(42), end.receive_with(43)), (Some(receive), None));

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use crate::support::{End, Pair, address, frame_type, pattern, secs};
+use crate::support::{End, EnginePair, address, frame_type, pattern, secs};
 use base::time::Duration;
 use mx::config::Config;
 use mx::endpoint::Endpoint;
@@ -14,7 +14,7 @@ use mx::wire::FrameType;
 const SIZES: [usize; 6] = [0, 100, 129, 10_000, 40_000, 200_000];
 
 /// Messages of all kinds in both directions; all arrive, and their requests end.
-fn exchange(pair: &mut Pair, rounds: usize) {
+fn exchange(pair: &mut EnginePair, rounds: usize) {
     let ids = [0, 1].map(|end| {
         let to = address(1 - end as u8);
         pair.ends[end].connect(pair.now, to, 0, secs(4)).unwrap()
@@ -58,7 +58,7 @@ fn exchange(pair: &mut Pair, rounds: usize) {
 fn every_nth_frame_of_a_type_may_be_lost() {
     for unwanted in FrameType::ALL {
         for nth in [2, 3, 7] {
-            let mut pair = Pair::new(Config::default());
+            let mut pair = EnginePair::new(Config::default());
             let mut count = 0;
             pair.tap = Box::new(move |_, frame| {
                 count += u32::from(frame_type(frame) == unwanted);
@@ -72,7 +72,7 @@ fn every_nth_frame_of_a_type_may_be_lost() {
 #[test]
 fn every_nth_frame_may_be_lost() {
     for nth in 3..40 {
-        let mut pair = Pair::new(Config::default());
+        let mut pair = EnginePair::new(Config::default());
         let mut count = 0;
         pair.tap = Box::new(move |_, _| {
             count += 1;
@@ -85,7 +85,7 @@ fn every_nth_frame_may_be_lost() {
 #[test]
 fn every_frame_may_come_twice_or_late() {
     for (copies, late) in [(2, 1), (2, 2), (1, 3), (3, 7)] {
-        let mut pair = Pair::new(Config::default());
+        let mut pair = EnginePair::new(Config::default());
         (pair.copies, pair.late_each) = (copies, late);
         exchange(&mut pair, 3);
         if late == 1 {
@@ -96,7 +96,7 @@ fn every_frame_may_come_twice_or_late() {
 
 #[test]
 fn packets_may_be_replayed() {
-    let mut pair = Pair::new(Config::default());
+    let mut pair = EnginePair::new(Config::default());
     let kept = Rc::new(std::cell::RefCell::new(Vec::new()));
     let (keep, count) = (kept.clone(), Rc::new(Cell::new(0)));
     pair.tap = Box::new(move |from, frame| {
@@ -123,14 +123,14 @@ fn packets_may_be_replayed() {
 fn numbers_wrap() {
     // Sequence numbers, regions and pulls begin at random: some seeds begin shortly before the end.
     for below in [0, 1, 5, 40, 300] {
-        let mut pair = Pair::new(Config::default());
+        let mut pair = EnginePair::new(Config::default());
         for end in 0..2 {
             pair.ends[end].number_from(u32::MAX - below);
         }
         exchange(&mut pair, 4);
     }
     for below in [0, 3, 100] {
-        let mut pair = Pair::new(Config { window: 8, ..Config::default() });
+        let mut pair = EnginePair::new(Config { window: 8, ..Config::default() });
         let mut count = 0;
         pair.tap = Box::new(move |_, _| {
             count += 1;
@@ -146,7 +146,7 @@ fn numbers_wrap() {
 #[test]
 fn credit_may_run_out_and_is_announced_instead() {
     let config = Config { peer_credit: 25_000, ..Config::default() };
-    let (mut pair, [to, _]) = Pair::connected(config);
+    let (mut pair, [to, _]) = EnginePair::connected(config);
     for _ in 0..4 {
         pair.ends[0].isend(pair.now, to, 1, pattern(10_000), 0).unwrap();
         pair.run(secs(1));
@@ -172,7 +172,7 @@ fn credit_may_run_out_and_is_announced_instead() {
 #[test]
 fn a_full_receiver_holds_senders_up() {
     let config = Config { unexpected_messages: 10, ..Config::default() };
-    let (mut pair, [to, _]) = Pair::connected(config);
+    let (mut pair, [to, _]) = EnginePair::connected(config);
     for number in 0..100 {
         pair.ends[0].isend(pair.now, to, number, pattern(8), number).unwrap();
         pair.run(Duration::from_millis(1));
@@ -193,7 +193,7 @@ fn a_full_receiver_holds_senders_up() {
 #[test]
 fn being_let_in_again_may_be_lost() {
     let config = Config { unexpected_messages: 1, ..Config::default() };
-    let (mut pair, [to, _]) = Pair::connected(config);
+    let (mut pair, [to, _]) = EnginePair::connected(config);
     for number in 0..3 {
         pair.ends[0].isend(pair.now, to, number, pattern(8), number).unwrap();
         pair.run(Duration::from_millis(1));

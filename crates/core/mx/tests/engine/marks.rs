@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::support::{self, Pair, frame_type, pattern, secs};
+use crate::support::{self, EnginePair, frame_type, pattern, secs};
 use mx::config::{Config, Marks};
 use mx::matching::Match;
 use mx::wire::{self, Body, FLAG_MARK, FrameType};
@@ -15,7 +15,7 @@ type Log = Rc<RefCell<Vec<(usize, Vec<u8>)>>>;
 /// their number, and all frames that went out.
 fn talk(config: Config, loses: fn(&[u8], usize) -> bool) -> Log {
     let log = Log::default();
-    let mut pair = Pair::new(config);
+    let mut pair = EnginePair::new(config);
     let kept = log.clone();
     let mut counts = BTreeMap::new();
     pair.tap = Box::new(move |from, frame| {

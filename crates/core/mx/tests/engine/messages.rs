@@ -1,8 +1,8 @@
 //! Messages of all kinds between two endpoints, on a wire without faults.
 
-use crate::support::{Pair, pattern, secs};
+use crate::support::{EnginePair, pattern, secs};
 use mx::config::Config;
-use mx::counters::Drop;
+use mx::counters::DropReason;
 use mx::matching::Match;
 use mx::status::Event;
 
@@ -13,10 +13,11 @@ const SIZES: [usize; 14] =
 fn messages_of_every_size_arrive_whole() {
     for mtu in [576, 1500, 9216] {
         for crc in [false, true] {
-            let (mut pair, [to, from]) = Pair::connected(Config { mtu, crc, ..Config::default() });
+            let (mut pair, [to, from]) =
+                EnginePair::connected(Config { mtu, crc, ..Config::default() });
             for early in [true, false] {
                 for size in SIZES {
-                    let post = |pair: &mut Pair| {
+                    let post = |pair: &mut EnginePair| {
                         let place = vec![0; size + 3];
                         pair.ends[1].irecv(pair.now, Some(from), Match::exact(5), place, 9).unwrap()
                     };
@@ -37,7 +38,7 @@ fn messages_of_every_size_arrive_whole() {
             }
             for end in &pair.ends {
                 assert_eq!(end.counters().resent, 0);
-                assert_eq!(end.counters().dropped, [0; Drop::ALL.len()]);
+                assert_eq!(end.counters().dropped, [0; DropReason::ALL.len()]);
                 assert_eq!(end.open_requests(), (vec![], vec![]));
             }
         }

@@ -12,12 +12,12 @@ use mx::outgoing::{BulkPath, BulkState, Reference};
 use mx::status::{Event, RequestError};
 use mx::wire::{self, FrameType};
 
-struct Place {
+struct ReadSink {
     bytes: Vec<u8>,
     is_in_one_piece: bool,
 }
 
-impl Sink for Place {
+impl Sink for ReadSink {
     fn capacity(&self) -> u64 {
         self.bytes.len() as u64
     }
@@ -34,7 +34,7 @@ impl Sink for Place {
 /// Two ends that read each other's messages.
 struct Readers {
     now: Instant,
-    ends: [Endpoint<Vec<Bytes>, Place>; 2],
+    ends: [Endpoint<Vec<Bytes>, ReadSink>; 2],
     referred: Vec<Bytes>,
     can_read: bool,
     pieces: Vec<usize>,
@@ -112,7 +112,7 @@ impl Readers {
     }
 
     fn post(&mut self, length: usize, is_in_one_piece: bool) {
-        let place = Place { bytes: vec![0; length], is_in_one_piece };
+        let place = ReadSink { bytes: vec![0; length], is_in_one_piece };
         self.ends[1].irecv(self.now, None, Match::ANY, place, 0).unwrap();
     }
 

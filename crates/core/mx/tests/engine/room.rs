@@ -6,7 +6,7 @@ use base::time::{Duration, Instant};
 use bytes::Bytes;
 use mx::address::NicId;
 use mx::config::Config;
-use mx::counters::Drop;
+use mx::counters::DropReason;
 use mx::matching::Match;
 use mx::status::{Event, RequestError};
 use mx::wire::{Body, FrameType, Pull};
@@ -247,7 +247,7 @@ fn one_host_leaves_places_for_the_peers_of_others() {
         (0..200).take_while(|port| Guest::asks(end, NOW, of_host(*port)).is_known()).count()
     };
     assert_eq!([1, 2, 3, 4].map(|host| fill(&mut end, host)), [50, 25, 13, 6]);
-    assert!(end.counters().dropped[Drop::TooManyPeers as usize] >= 4);
+    assert!(end.counters().dropped[DropReason::TooManyPeers as usize] >= 4);
     // A peer that is known may be restarted all the same.
     end.handle_frame(NOW, NicId([10, 0, 0, 1, 0, 1]), &request(77));
     let mut frame = [0; 1500];

@@ -1,6 +1,6 @@
 //! Receives that are shorter than the message, at both ends.
 
-use crate::support::{Pair, pattern, secs};
+use crate::support::{EnginePair, pattern, secs};
 use mx::config::Config;
 use mx::endpoint::Endpoint;
 use mx::matching::Match;
@@ -8,7 +8,7 @@ use mx::status::{Event, RequestError};
 
 #[test]
 fn what_fits_is_delivered_and_both_ends_know() {
-    let (mut pair, [to, from]) = Pair::connected(Config::default());
+    let (mut pair, [to, from]) = EnginePair::connected(Config::default());
     for (size, room) in [
         (1, 0),
         (100, 99),
@@ -23,7 +23,7 @@ fn what_fits_is_delivered_and_both_ends_know() {
     ] {
         for synchronous in [false, true] {
             for early in [false, true] {
-                let post = |pair: &mut Pair| {
+                let post = |pair: &mut EnginePair| {
                     pair.ends[1]
                         .irecv(pair.now, Some(from), Match { info: 1, mask: 1 }, vec![7; room], 0)
                         .unwrap();

@@ -5,7 +5,7 @@ use std::io;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use mx_io::discovery::{Peers, Target};
-use mx_io::report::{Report, ask, running};
+use mx_io::report::{EndpointReport, ask, running};
 
 use report::{errln, outln};
 
@@ -73,7 +73,7 @@ fn not_there(address: &str, error: io::Error) -> anyhow::Error {
 }
 
 /// What an endpoint answers, if it does. One of another user is only named.
-fn look_at(address: &str) -> Option<Report> {
+fn look_at(address: &str) -> Option<EndpointReport> {
     match ask(address) {
         Ok(report) => Some(report),
         Err(error) => {
@@ -83,7 +83,7 @@ fn look_at(address: &str) -> Option<Report> {
     }
 }
 
-fn show(report: &Report, args: &CountersArgs) {
+fn show(report: &EndpointReport, args: &CountersArgs) {
     outln!("endpoint {} of process {}:", report.address, report.pid);
     for (name, count) in report.counters.iter().filter(|(_, count)| args.all || *count > 0) {
         outln!("  {name}: {count}");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use base::quantity::Unit;
 use clap::Args;
-use mx_io::discovery::{Found, discover};
+use mx_io::discovery::{DiscoveredEndpoint, discover};
 use mx_io::port::{self, LAST_ENDPOINT, NicId, PortSpec};
 use serde::Serialize;
 
@@ -77,9 +77,9 @@ pub(super) fn run(args: &PeersArgs) -> Result<()> {
 }
 
 /// Endpoints of a NIC together, hosts in the order of their names.
-fn by_nic(found: Vec<Found>) -> Vec<Peer> {
+fn by_nic(found: Vec<DiscoveredEndpoint>) -> Vec<Peer> {
     let mut nics: BTreeMap<(String, NicId, u16), Vec<u8>> = BTreeMap::new();
-    for Found { host, address, version } in found {
+    for DiscoveredEndpoint { host, address, version } in found {
         nics.entry((host, address.nic, version)).or_default().push(address.endpoint);
     }
     let peer = |((host, nic, version), endpoints)| {
@@ -106,14 +106,15 @@ fn list(numbers: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use mx_io::discovery::Found;
+    use mx_io::discovery::DiscoveredEndpoint;
 
     use super::*;
 
     #[test]
     fn endpoints_of_a_nic_are_together() {
         let found = |host: &str, nic: u8, endpoint| {
-            let mut one = Found { host: host.to_owned(), ..Found::default() };
+            let mut one =
+                DiscoveredEndpoint { host: host.to_owned(), ..DiscoveredEndpoint::default() };
             one.address.nic = NicId([nic; 6]);
             one.address.endpoint = endpoint;
             one

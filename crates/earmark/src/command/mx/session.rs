@@ -21,7 +21,7 @@ use mx::config::Config;
 use mx::ids::PeerId;
 use mx::matching::Match;
 use mx_io::discovery::{Peers, Target};
-use mx_io::endpoint::{Completed, Endpoint, Life, Request, Waiting};
+use mx_io::endpoint::{Completed, Endpoint, EndpointOptions, RequestId, WaitMode};
 use mx_io::port::faulty::{Fault, Faults, FaultyPort, Tally};
 use mx_io::port::{self, LAST_ENDPOINT, PortSpec};
 use mx_io::report::{Dumper, Reporter, dump_on, serve};
@@ -67,7 +67,7 @@ pub(super) enum Wait {
     Hybrid,
 }
 
-impl From<Wait> for Waiting {
+impl From<Wait> for WaitMode {
     fn from(wait: Wait) -> Self {
         match wait {
             Wait::Sleep => Self::Sleep,
@@ -164,7 +164,11 @@ impl Session {
         let key = if args.peer.is_none() { args.key } else { 0 };
         let Text(MarkNames(marks)) = args.marks;
         let config = Config { mtu: port.mtu(), key, marks, ..Config::default() };
-        let end = End::open(port, config, Life { waiting: args.wait.into(), ..Life::default() })?;
+        let end = End::open(
+            port,
+            config,
+            EndpointOptions { waiting: args.wait.into(), ..EndpointOptions::default() },
+        )?;
         let _dumper = dump_on(SIGUSR1, vec![end.observer()]).context("listen to SIGUSR1")?;
         let _reporter = serve(end.observer()).ok();
         Ok(Self { end, tally, _dumper, _reporter, over })
@@ -195,12 +199,12 @@ impl Session {
     }
 
     /// Waits for the word that all has come.
-    pub(super) fn expect_done(&self, peer: &Partner) -> Result<Request> {
+    pub(super) fn expect_done(&self, peer: &Partner) -> Result<RequestId> {
         Ok(self.end.irecv(Some(peer.id), Match::exact(DONE), Vec::new())?)
     }
 
     /// Posts a receive of what is measured.
-    pub(super) fn post(&self, peer: &Partner, memory: Vec<u8>) -> Result<Request> {
+    pub(super) fn post(&self, peer: &Partner, memory: Vec<u8>) -> Result<RequestId> {
         Ok(self.end.irecv(Some(peer.id), Match::exact(DATA), memory)?)
     }
 
@@ -210,7 +214,7 @@ impl Session {
         peer: &Partner,
         message: Bytes,
         synchronous: bool,
-    ) -> Result<Request> {
+    ) -> Result<RequestId> {
         Ok(if synchronous {
             self.end.issend(peer.id, DATA, message)?
         } else {
@@ -219,11 +223,11 @@ impl Session {
     }
 
     /// Waits for a good end.
-    pub(super) fn wait(&self, peer: &Partner, request: Request) -> Result<Completed<Vec<u8>>> {
+    pub(super) fn wait(&self, peer: &Partner, request: RequestId) -> Result<Completed<Vec<u8>>> {
         let what = || match request {
-            Request::Send(_) => format!("send to {}", peer.name),
-            Request::Receive(_) => format!("receive from {}", peer.name),
-            Request::Connect(_) => format!("connect to {}", peer.name),
+            RequestId::Send(_) => format!("send to {}", peer.name),
+            RequestId::Receive(_) => format!("receive from {}", peer.name),
+            RequestId::Connect(_) => format!("connect to {}", peer.name),
         };
         let Some(completed) = self.end.wait(request, Some(TIMEOUT))? else {
             bail!(
@@ -285,7 +289,7 @@ impl Session {
         let outcome = self.receive_all(peer, order, &mut receives);
         // Those of an order that failed must not take messages of the next one.
         for request in receives {
-            if let Request::Receive(receive) = request {
+            if let RequestId::Receive(receive) = request {
                 self.end.cancel(receive)?;
             }
             self.end.forget(request);
@@ -297,7 +301,7 @@ impl Session {
         &self,
         peer: &Partner,
         Task { size, count, depth, synchronous }: Task,
-        receives: &mut VecDeque<Request>,
+        receives: &mut VecDeque<RequestId>,
     ) -> Result<()> {
         self.notify(peer, READY)?;
         let answer = Bytes::from(vec![0x5a; size]);

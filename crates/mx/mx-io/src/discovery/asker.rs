@@ -6,7 +6,7 @@ use base::time::{Duration, Instant};
 use mx::address::{Address, NicId};
 use mx::outgoing::Outgoing;
 
-use super::found::Found;
+use super::found::DiscoveredEndpoint;
 use super::frame::is_name;
 use super::frame::{self, Frame, MAX_FRAME};
 use crate::port::{BROADCAST, EVERYBODY};
@@ -39,7 +39,7 @@ pub struct Asker {
 struct Question {
     name: String,
     due: Instant,
-    found: BTreeMap<Address, Found>,
+    found: BTreeMap<Address, DiscoveredEndpoint>,
 }
 
 impl Asker {
@@ -67,7 +67,7 @@ impl Asker {
     }
 
     /// Who has answered a question that this ends, in the order of addresses.
-    pub fn end(&mut self, nonce: u64) -> Vec<Found> {
+    pub fn end(&mut self, nonce: u64) -> Vec<DiscoveredEndpoint> {
         let question = self.questions.remove(&nonce);
         question.map_or_else(Vec::new, |question| question.found.into_values().collect())
     }
@@ -125,7 +125,7 @@ impl Asker {
         let is_wanted = question.name.is_empty() || question.name == answer.name;
         if answer.to == self.own.endpoint && is_wanted && question.found.len() < MAX_FOUND {
             let (host, version) = (answer.name.to_owned(), answer.version);
-            let found = Found { host, address: answer.sender, version };
+            let found = DiscoveredEndpoint { host, address: answer.sender, version };
             question.found.insert(answer.sender, found);
         }
     }
@@ -171,8 +171,8 @@ mod tests {
         count
     }
 
-    fn found(name: &str, address: Address) -> Found {
-        Found { host: name.to_owned(), address, version: mx::wire::VERSION }
+    fn found(name: &str, address: Address) -> DiscoveredEndpoint {
+        DiscoveredEndpoint { host: name.to_owned(), address, version: mx::wire::VERSION }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use mx::address::Address;
 
 /// An endpoint that has answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct DiscoveredEndpoint {
     /// The name of its host.
     pub host: String,
     /// Where it is.

@@ -47,7 +47,7 @@ use sys::clock;
 pub use asker::Asker;
 pub use error::ResolveError;
 pub(crate) use error::nobody;
-pub use found::Found;
+pub use found::DiscoveredEndpoint;
 pub(crate) use name::host_name;
 pub use peers::{Peers, PeersError, Target};
 
@@ -65,7 +65,7 @@ pub fn discover(
     port: &mut dyn Port,
     host: Option<&str>,
     timeout: Duration,
-) -> Result<Vec<Found>, PortError> {
+) -> Result<Vec<DiscoveredEndpoint>, PortError> {
     ask(port, host, timeout, |_, _| false)
 }
 
@@ -94,7 +94,7 @@ fn ask(
     host: Option<&str>,
     timeout: Duration,
     is_enough: impl Fn(&Asker, u64) -> bool,
-) -> Result<Vec<Found>, PortError> {
+) -> Result<Vec<DiscoveredEndpoint>, PortError> {
     let own = Address { nic: port.nic_id(), endpoint: port.endpoint() };
     let (mut asker, nonce) = (Asker::new(own, None), sys::seed::seed());
     let start = std::time::Instant::now();

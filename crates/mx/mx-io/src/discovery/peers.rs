@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use mx::address::{Address, NicId};
 
-use super::found::Found;
+use super::found::DiscoveredEndpoint;
 use super::frame::is_name;
 use crate::port::udp;
 use sys::files::read_text;
@@ -73,7 +73,7 @@ impl Target {
     /// Its address, among those who have answered: the lowest one of this endpoint. If none of them
     /// is this endpoint, it is one that did not answer, on the lowest NIC of the host.
     #[must_use]
-    pub fn among(&self, found: &[Found]) -> Option<Address> {
+    pub fn among(&self, found: &[DiscoveredEndpoint]) -> Option<Address> {
         let Self::Named { host, endpoint } = self else { return self.known(&Peers::default()) };
         let addresses = || found.iter().filter(|it| it.host == *host).map(|it| it.address);
         let exact = addresses().filter(|address| address.endpoint == *endpoint).min();
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn endpoint_that_answered_is_preferred() {
-        let found = |nic, host: &str, endpoint| Found {
+        let found = |nic, host: &str, endpoint| DiscoveredEndpoint {
             host: host.to_owned(),
             address: Address { nic: NicId([nic; 6]), endpoint },
             version: 1,

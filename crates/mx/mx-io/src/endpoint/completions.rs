@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use mx::matching::Match;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::request::{Completed, Request};
+use super::request::{Completed, RequestId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Filter {
-    One(Request),
+    One(RequestId),
     /// The end of any request whose match information fits.
     Any(Match),
 }
@@ -37,11 +37,11 @@ pub(super) struct CompletionQueue<R> {
     /// The place of the one at the front, counted from the first there ever was.
     front: u64,
     /// The place of each, up to the one at `indexed`.
-    places: FxHashMap<Request, u64>,
+    places: FxHashMap<RequestId, u64>,
     indexed: u64,
     count: usize,
     /// Those that have not ended, and that nobody wants to hear of.
-    forgotten: FxHashSet<Request>,
+    forgotten: FxHashSet<RequestId>,
 }
 
 impl<R> Default for CompletionQueue<R> {
@@ -69,7 +69,7 @@ impl<R> CompletionQueue<R> {
 
     /// The place of the completion of this request. Those that came since the last time are only
     /// now noted: one who takes the first that there is does not need it.
-    fn place_of(&mut self, request: Request) -> Option<u64> {
+    fn place_of(&mut self, request: RequestId) -> Option<u64> {
         let first = self.indexed.max(self.front);
         let new = self.queue.range((first - self.front) as usize..);
         for (place, completed) in (first..).zip(new) {
@@ -115,7 +115,7 @@ impl<R> CompletionQueue<R> {
     }
 
     /// The oldest request that has ended, which goes on being there (`mx_ipeek`).
-    pub(super) fn peek(&self) -> Option<Request> {
+    pub(super) fn peek(&self) -> Option<RequestId> {
         self.each().next().map(|completed| completed.request)
     }
 
@@ -123,7 +123,7 @@ impl<R> CompletionQueue<R> {
         self.each().map(|completed| completed.status.context).find(|context| *context != 0)
     }
 
-    pub(super) fn forget(&mut self, request: Request) {
+    pub(super) fn forget(&mut self, request: RequestId) {
         if self.take(Filter::One(request)).is_none() {
             self.forgotten.insert(request);
         }
@@ -149,12 +149,12 @@ mod tests {
     use super::*;
 
     /// Ends of receives that never were.
-    fn ends() -> impl FnMut(&mut CompletionQueue<()>) -> Request {
+    fn ends() -> impl FnMut(&mut CompletionQueue<()>) -> RequestId {
         let address = Address { nic: NicId([2; 6]), endpoint: 1 };
         let mut engine = Endpoint::<Bytes, Vec<u8>>::new(Config::default(), address, 1).unwrap();
         move |queue| {
             let receive = engine.irecv(Instant::ZERO, None, Match::ANY, Vec::new(), 0).unwrap();
-            let request = Request::Receive(receive);
+            let request = RequestId::Receive(receive);
             let (result, peer) = (Ok(()), None);
             let status =
                 Status { result, peer, match_info: 0, length: 0, transferred: 0, context: 0 };
@@ -163,7 +163,7 @@ mod tests {
         }
     }
 
-    fn taken(queue: &mut CompletionQueue<()>, want: Filter) -> Option<Request> {
+    fn taken(queue: &mut CompletionQueue<()>, want: Filter) -> Option<RequestId> {
         queue.take(want).map(|taken| taken.request)
     }
 

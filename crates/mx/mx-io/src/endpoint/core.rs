@@ -15,7 +15,7 @@ use super::completions::CompletionQueue;
 use super::error::MxError;
 use super::event_fd::EventFd;
 use super::leadership::Leadership;
-use super::request::{Completed, Label, Request};
+use super::request::{Completed, Label, RequestId};
 use super::sources::Sources;
 use crate::discovery::{self, Asker};
 use crate::port::{Arrivals, Frames, NicId, Port, PortError, Reference, Room, Transmitted};
@@ -179,7 +179,7 @@ impl<S: Source, R: Sink> Core<S, R> {
     fn receive(&mut self, mut now: Option<Instant>) -> Result<bool, MxError> {
         let knows_time = now.is_some();
         let Self { engine, port, asker, .. } = self;
-        let take = &mut Came { engine, asker, now: &mut now };
+        let take = &mut EngineFrames { engine, asker, now: &mut now };
         let frames = port.receive(BUDGET, take).map_err(|error| self.breaks(error))?;
         self.now = now.unwrap_or(self.now);
         let has_read = self.read();
@@ -226,7 +226,7 @@ impl<S: Source, R: Sink> Core<S, R> {
     pub(super) fn send(&mut self) -> Result<(), MxError> {
         loop {
             let Self { engine, port, asker, now, .. } = self;
-            match port.transmit(&mut Due { engine, asker, now: *now }) {
+            match port.transmit(&mut DueFrames { engine, asker, now: *now }) {
                 Ok(Transmitted::Drained) => self.blocked = None,
                 Ok(Transmitted::Full(room)) => self.blocked = Some(room),
                 Err(error) => return Err(self.breaks(error)),
@@ -258,15 +258,15 @@ impl<S: Source, R: Sink> Core<S, R> {
     fn on_event(&mut self, event: Event<R>) {
         let completed = match event {
             Event::Sent(send, status) => {
-                Completed { request: Request::Send(send), status, sink: None }
+                Completed { request: RequestId::Send(send), status, sink: None }
             }
             Event::Received(receive, status, sink) => {
-                Completed { request: Request::Receive(receive), status, sink: Some(sink) }
+                Completed { request: RequestId::Receive(receive), status, sink: Some(sink) }
             }
             Event::Connected(peer, result) => {
                 let label = self.connecting.remove(&peer).unwrap_or_default();
                 let status = label.status(peer, result);
-                Completed { request: Request::Connect(peer), status, sink: None }
+                Completed { request: RequestId::Connect(peer), status, sink: None }
             }
             // Its requests have ended, and say why.
             Event::Lost(..) => return,
@@ -308,13 +308,13 @@ impl<S: Source, R: Sink> Core<S, R> {
 }
 
 /// The frames that are due: questions about hosts first.
-struct Due<'a, S, R> {
+struct DueFrames<'a, S, R> {
     engine: &'a mut Engine<S, R>,
     asker: &'a mut Asker,
     now: Instant,
 }
 
-impl<S: Source, R: Sink> Frames for Due<'_, S, R> {
+impl<S: Source, R: Sink> Frames for DueFrames<'_, S, R> {
     fn next(&mut self, room: &mut [u8]) -> Option<Outgoing> {
         let Self { engine, asker, now } = self;
         asker.transmit(*now, room).or_else(|| engine.transmit(*now, room))
@@ -326,13 +326,13 @@ impl<S: Source, R: Sink> Frames for Due<'_, S, R> {
 }
 
 /// Takes what has come, at a time that is looked at if something has.
-struct Came<'a, S, R> {
+struct EngineFrames<'a, S, R> {
     engine: &'a mut Engine<S, R>,
     asker: &'a mut Asker,
     now: &'a mut Option<Instant>,
 }
 
-impl<S: Source, R: Sink> Arrivals for Came<'_, S, R> {
+impl<S: Source, R: Sink> Arrivals for EngineFrames<'_, S, R> {
     fn take(&mut self, from: NicId, frame: &[u8]) {
         let now = *self.now.get_or_insert_with(clock::now);
         if !self.asker.handle_frame(now, from, frame) {

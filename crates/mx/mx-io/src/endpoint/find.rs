@@ -7,7 +7,7 @@ use mx::buffers::{Sink, Source};
 
 use super::Endpoint;
 use super::error::MxError;
-use crate::discovery::{self, Asker, Found, NAP, Peers, Target};
+use crate::discovery::{self, Asker, DiscoveredEndpoint, NAP, Peers, Target};
 use sys::clock;
 use sys::seed::seed;
 
@@ -17,7 +17,11 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     ///
     /// # Errors
     /// If the port is broken.
-    pub fn discover(&self, host: Option<&str>, timeout: Duration) -> Result<Vec<Found>, MxError> {
+    pub fn discover(
+        &self,
+        host: Option<&str>,
+        timeout: Duration,
+    ) -> Result<Vec<DiscoveredEndpoint>, MxError> {
         self.ask(host, timeout, |_, _| false)
     }
 
@@ -52,7 +56,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         host: Option<&str>,
         timeout: Duration,
         is_enough: impl Fn(&Asker, u64) -> bool,
-    ) -> Result<Vec<Found>, MxError> {
+    ) -> Result<Vec<DiscoveredEndpoint>, MxError> {
         let (nonce, start) = (seed(), Instant::now());
         self.core()?.asker.begin(clock::now(), nonce, host);
         loop {

@@ -20,8 +20,8 @@
 //!
 //! # How to wait
 //!
-//! [`Waiting::Sleep`] costs no CPU time, and whatever it takes to wake a core. [`Waiting::Spin`]
-//! looks again and again. [`Waiting::Hybrid`] spins for a while and then sleeps.
+//! [`WaitMode::Sleep`] costs no CPU time, and whatever it takes to wake a core. [`WaitMode::Spin`]
+//! looks again and again. [`WaitMode::Hybrid`] spins for a while and then sleeps.
 
 mod completions;
 mod core;
@@ -45,7 +45,7 @@ use mx::address::Address;
 use mx::buffers::{Sink, Source};
 use mx::config::Config;
 use mx::counters::Counters;
-use mx::endpoint::Found;
+use mx::endpoint::ProbedMessage;
 use mx::ids::{MessageId, PeerId, ReceiveId};
 use mx::matching::Match;
 use mx::status::{Refusal, RequestError};
@@ -55,12 +55,12 @@ use self::core::Core;
 pub use self::error::MxError;
 pub use self::event_fd::EventFd;
 pub use self::queue::Turn;
-pub use self::request::{Completed, Label, Request};
+pub use self::request::{Completed, Label, RequestId};
 use self::shared::Shared;
-pub use self::shared::Waiting;
+pub use self::shared::WaitMode;
 use self::sources::Sources;
 use super::port::{Identity, Port, PortCounters};
-use super::report::{Observer, Report};
+use super::report::{EndpointReport, Observer};
 use sys::clock;
 
 /// Who makes progress while no thread of the application waits.
@@ -75,11 +75,11 @@ pub enum Progress {
 
 /// How an endpoint lives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Life {
+pub struct EndpointOptions {
     /// Who makes progress.
     pub progress: Progress,
     /// How threads wait.
-    pub waiting: Waiting,
+    pub waiting: WaitMode,
 }
 
 /// An endpoint. Messages to send are of type `S`, places for messages of type `R`.
@@ -93,7 +93,11 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     ///
     /// # Errors
     /// If a setting is out of its range, or the system gives no thread.
-    pub fn open(port: Box<dyn Port>, config: Config, life: Life) -> Result<Self, MxError> {
+    pub fn open(
+        port: Box<dyn Port>,
+        config: Config,
+        life: EndpointOptions,
+    ) -> Result<Self, MxError> {
         let Identity { nic, endpoint, mtu, host_bytes } = port.identity();
         let address = Address { nic, endpoint };
         let config = Config { mtu: config.mtu.min(mtu), host_bytes, ..config };
@@ -140,7 +144,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
             let result =
                 completed.map_or(Err(RequestError::Timeout), |completed| completed.status.result);
             match (result, request) {
-                (Ok(()), Request::Connect(peer)) => return Ok(peer),
+                (Ok(()), RequestId::Connect(peer)) => return Ok(peer),
                 // That was a connection to an earlier life, which is over.
                 (Err(error), _) if !error.is_of_earlier_instance() || left.is_zero() => {
                     return Err(MxError::Connect { address, error });
@@ -161,7 +165,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         address: Address,
         key: u32,
         timeout: Duration,
-    ) -> Result<Request, MxError> {
+    ) -> Result<RequestId, MxError> {
         self.iconnect_with(address, key, timeout, Label::default())
     }
 
@@ -176,7 +180,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         key: u32,
         timeout: Duration,
         label: Label,
-    ) -> Result<Request, MxError> {
+    ) -> Result<RequestId, MxError> {
         let timeout = clock::span(timeout);
         let mut core = self.core()?;
         core.catch_up()?;
@@ -185,25 +189,25 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         core.connecting.insert(peer, label);
         core.send()?;
         core.leadership.polled(now);
-        Ok(Request::Connect(peer))
+        Ok(RequestId::Connect(peer))
     }
 
     /// Sends a message; the request ends when its memory may be used again (`mx_isend`).
     ///
     /// # Errors
     /// If the peer is lost, this endpoint is being closed, or its port is broken.
-    pub fn isend(&self, peer: PeerId, match_info: u64, source: S) -> Result<Request, MxError> {
+    pub fn isend(&self, peer: PeerId, match_info: u64, source: S) -> Result<RequestId, MxError> {
         let send = self.request(|engine, now| engine.isend(now, peer, match_info, source, 0))?;
-        Ok(Request::Send(send))
+        Ok(RequestId::Send(send))
     }
 
     /// Sends a message; the request ends when it was received (`mx_issend`).
     ///
     /// # Errors
     /// As for [`Endpoint::isend`].
-    pub fn issend(&self, peer: PeerId, match_info: u64, source: S) -> Result<Request, MxError> {
+    pub fn issend(&self, peer: PeerId, match_info: u64, source: S) -> Result<RequestId, MxError> {
         let send = self.request(|engine, now| engine.issend(now, peer, match_info, source, 0))?;
-        Ok(Request::Send(send))
+        Ok(RequestId::Send(send))
     }
 
     /// Receives the first message that fits: from `source`, or from anybody, and with this match
@@ -217,16 +221,20 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         source: Option<PeerId>,
         wanted: Match,
         sink: R,
-    ) -> Result<Request, MxError> {
+    ) -> Result<RequestId, MxError> {
         let receive = self.request(|engine, now| engine.irecv(now, source, wanted, sink, 0))?;
-        Ok(Request::Receive(receive))
+        Ok(RequestId::Receive(receive))
     }
 
     /// The first message that fits and that nobody has received (`mx_iprobe`).
     ///
     /// # Errors
     /// As for [`Endpoint::irecv`], as far as the mask is concerned; or the port is broken.
-    pub fn iprobe(&self, source: Option<PeerId>, wanted: Match) -> Result<Option<Found>, MxError> {
+    pub fn iprobe(
+        &self,
+        source: Option<PeerId>,
+        wanted: Match,
+    ) -> Result<Option<ProbedMessage>, MxError> {
         let mut core = self.core()?;
         core.advance()?;
         Ok(core.engine.probe(source, wanted)?)
@@ -236,7 +244,11 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     ///
     /// # Errors
     /// As for [`Endpoint::iprobe`].
-    pub fn claim(&self, source: Option<PeerId>, wanted: Match) -> Result<Option<Found>, MxError> {
+    pub fn claim(
+        &self,
+        source: Option<PeerId>,
+        wanted: Match,
+    ) -> Result<Option<ProbedMessage>, MxError> {
         let mut core = self.core()?;
         core.advance()?;
         Ok(core.engine.claim(source, wanted)?)
@@ -246,9 +258,9 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     ///
     /// # Errors
     /// If it is there no longer, or the port is broken.
-    pub fn receive_message(&self, message: MessageId, sink: R) -> Result<Request, MxError> {
+    pub fn receive_message(&self, message: MessageId, sink: R) -> Result<RequestId, MxError> {
         let receive = self.request(|engine, now| engine.receive_message(now, message, sink, 0))?;
-        Ok(Request::Receive(receive))
+        Ok(RequestId::Receive(receive))
     }
 
     /// Takes back a receive that no message has come for (`mx_cancel`); it ends as cancelled. False
@@ -269,12 +281,12 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     ///
     /// # Errors
     /// If the port is broken.
-    pub fn withdraw(&self, request: Request) -> Result<bool, MxError> {
+    pub fn withdraw(&self, request: RequestId) -> Result<bool, MxError> {
         let mut core = self.core()?;
         let is_withdrawn = match request {
-            Request::Receive(receive) => core.engine.cancel(receive),
-            Request::Connect(_) => !core.ended.has(Filter::One(request)),
-            Request::Send(_) => false,
+            RequestId::Receive(receive) => core.engine.cancel(receive),
+            RequestId::Connect(_) => !core.ended.has(Filter::One(request)),
+            RequestId::Send(_) => false,
         };
         if is_withdrawn {
             // Before the engine reports it.
@@ -285,7 +297,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     }
 
     /// The completion of this request is dropped (`mx_forget`).
-    pub fn forget(&self, request: Request) {
+    pub fn forget(&self, request: RequestId) {
         self.shared.lock().ended.forget(request);
     }
 
@@ -336,7 +348,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
             let mut core = shared.lock();
             let port = core.port.counters();
             let engine = &core.engine;
-            Some(Report::new(engine.address(), engine.counters(), &port, engine.dump()))
+            Some(EndpointReport::new(engine.address(), engine.counters(), &port, engine.dump()))
         })
     }
 

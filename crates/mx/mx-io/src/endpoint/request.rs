@@ -5,7 +5,7 @@ use mx::status::{RequestError, Status};
 
 /// A request that has been made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Request {
+pub enum RequestId {
     /// To send.
     Send(SendId),
     /// To receive.
@@ -34,7 +34,7 @@ impl Label {
 #[derive(Debug)]
 pub struct Completed<R> {
     /// Which one.
-    pub request: Request,
+    pub request: RequestId,
     /// How.
     pub status: Status,
     /// The memory of a receive, with the message.

@@ -8,7 +8,7 @@ use super::sources::Sources;
 
 /// What a thread does until its request has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Waiting {
+pub enum WaitMode {
     /// It sleeps until the NIC interrupts.
     #[default]
     Sleep,
@@ -21,7 +21,7 @@ pub enum Waiting {
 pub(super) struct Shared<S, R> {
     pub(super) core: Mutex<Core<S, R>>,
     pub(super) sources: Arc<Sources>,
-    pub(super) waiting: Waiting,
+    pub(super) waiting: WaitMode,
 }
 
 impl<S, R> Shared<S, R> {

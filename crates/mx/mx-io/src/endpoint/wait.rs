@@ -11,8 +11,8 @@ use super::Endpoint;
 use super::completions::Filter;
 use super::core::Core;
 use super::error::MxError;
-use super::request::{Completed, Request};
-use super::shared::{Shared, Waiting};
+use super::request::{Completed, RequestId};
+use super::shared::{Shared, WaitMode};
 use super::sources::Role;
 use crate::port::Room;
 use sys::clock;
@@ -22,7 +22,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     ///
     /// # Errors
     /// If the port is broken.
-    pub fn test(&self, request: Request) -> Result<Option<Completed<R>>, MxError> {
+    pub fn test(&self, request: RequestId) -> Result<Option<Completed<R>>, MxError> {
         self.try_take(Filter::One(request))
     }
 
@@ -41,7 +41,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     /// If the port is broken.
     pub fn wait(
         &self,
-        request: Request,
+        request: RequestId,
         timeout: Option<Duration>,
     ) -> Result<Option<Completed<R>>, MxError> {
         let want = Filter::One(request);
@@ -65,7 +65,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     ///
     /// # Errors
     /// If the port is broken.
-    pub fn peek(&self) -> Result<Option<Request>, MxError> {
+    pub fn peek(&self) -> Result<Option<RequestId>, MxError> {
         let mut core = self.core()?;
         core.advance()?;
         Ok(core.ended.peek())
@@ -182,9 +182,9 @@ impl<S: Source, R: Sink> Shared<S, R> {
                 break Ok(());
             }
             let spins = match self.waiting {
-                Waiting::Sleep => false,
-                Waiting::Spin => true,
-                Waiting::Hybrid(span) => now.since(begun) < clock::span(span),
+                WaitMode::Sleep => false,
+                WaitMode::Spin => true,
+                WaitMode::Hybrid(span) => now.since(begun) < clock::span(span),
             };
             if advanced || spins || core.end_lent() {
                 has_slept = false;

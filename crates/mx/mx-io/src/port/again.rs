@@ -14,11 +14,11 @@ const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 /// A timer in an epoll, which wakes who sleeps on it. It has its descriptor from the beginning:
 /// when it is wanted there are none.
 #[derive(Debug)]
-pub(super) struct Again {
+pub(super) struct RetryTimer {
     timer: OwnedFd,
 }
 
-impl Again {
+impl RetryTimer {
     /// A timer that the epoll reports by `token`, once each time that it has run out.
     pub(super) fn new(epoll: &OwnedFd, token: u64) -> io::Result<Self> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;

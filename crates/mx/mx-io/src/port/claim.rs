@@ -9,12 +9,12 @@ use std::os::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::PortError;
-use super::name::Listener;
+use super::name::NameListener;
 
 /// An endpoint number of an interface, for as long as this lives.
 #[derive(Debug)]
 pub struct Claim {
-    _listener: Listener,
+    _listener: NameListener,
 }
 
 impl Claim {
@@ -25,7 +25,7 @@ impl Claim {
     /// If somebody else has it.
     pub fn new(port: &str, index: u32, endpoint: u8) -> Result<Self, PortError> {
         let name = format!("earmark-mx/{index}/{endpoint}");
-        let listener = Listener::new(&name, 1, (port, endpoint), unix_socket)?;
+        let listener = NameListener::new(&name, 1, (port, endpoint), unix_socket)?;
         Ok(Self { _listener: listener })
     }
 }

@@ -37,14 +37,14 @@ pub(super) struct Inbox {
 unsafe impl Send for Inbox {}
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Message<'a> {
+pub(super) struct ReceivedMessage<'a> {
     pub(super) from: SocketAddrV4,
     data: &'a [u8],
     /// How long each datagram is, but for the last.
     each: usize,
 }
 
-impl<'a> Message<'a> {
+impl<'a> ReceivedMessage<'a> {
     pub(super) fn is_empty(self) -> bool {
         self.data.is_empty()
     }
@@ -104,13 +104,13 @@ impl Inbox {
     }
 
     /// One of those that the last call has received.
-    pub(super) fn message(&self, number: usize) -> Message<'_> {
+    pub(super) fn message(&self, number: usize) -> ReceivedMessage<'_> {
         let (message, address) = (&self.messages[number], &self.addresses[number]);
         let ip = Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr));
         let from = SocketAddrV4::new(ip, u16::from_be(address.sin_port));
         let length = (message.msg_len as usize).min(MAX_DATAGRAM);
         let merged = self.controls[number].merged_from(message.msg_hdr.msg_controllen as _);
         let data = &self.data[number * STRIDE..][..length];
-        Message { from, data, each: merged.unwrap_or(length).max(1) }
+        ReceivedMessage { from, data, each: merged.unwrap_or(length).max(1) }
     }
 }

@@ -110,18 +110,18 @@ impl<P: Port> LocalPort<P> {
             return self.outer.receive(budget, take);
         }
         let (own, is_near) = (self.outer.nic_id(), self.is_near);
-        self.shm.receive(budget, &mut Near { own, is_near, take })
+        self.shm.receive(budget, &mut FromThisHost { own, is_near, take })
     }
 }
 
 /// What comes within this host: nobody here speaks for another one.
-struct Near<'a, 'b> {
+struct FromThisHost<'a, 'b> {
     own: NicId,
     is_near: fn(NicId, NicId) -> bool,
     take: &'a mut TakeFrame<'b>,
 }
 
-impl Arrivals for Near<'_, '_> {
+impl Arrivals for FromThisHost<'_, '_> {
     fn take(&mut self, from: NicId, frame: &[u8]) {
         if (self.is_near)(self.own, from) {
             self.take.take(from, frame);

@@ -26,12 +26,12 @@ pub(super) const REMEDY: &str = "check the limit on open files: ulimit -n";
 
 /// A socket that listens by an abstract name, for as long as this lives.
 #[derive(Debug)]
-pub(super) struct Listener {
+pub(super) struct NameListener {
     name: String,
     socket: OwnedFd,
 }
 
-impl Listener {
+impl NameListener {
     /// Listens by `name` as `endpoint` of `port`, for `backlog` that are not accepted yet; `socket`
     /// makes sockets that do not wait. Waits for children that have the name only because they were
     /// forked.
@@ -72,13 +72,13 @@ impl Listener {
     }
 }
 
-impl AsFd for Listener {
+impl AsFd for NameListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-impl Drop for Listener {
+impl Drop for NameListener {
     fn drop(&mut self) {
         let mut names = given_up();
         names.retain(|(_, at)| at.elapsed() < FORKED_FOR);
@@ -110,13 +110,13 @@ mod tests {
 
     use super::*;
 
-    fn open(test: &str) -> Result<Listener, PortError> {
+    fn open(test: &str) -> Result<NameListener, PortError> {
         let name = format!("earmark-mx/test/{test}/{}", std::process::id());
         let socket = || {
             let (kind, flags) = (SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC);
             Ok(socket_with(AddressFamily::UNIX, kind, flags, None)?)
         };
-        Listener::new(&name, 1, ("eth0", 3), socket)
+        NameListener::new(&name, 1, ("eth0", 3), socket)
     }
 
     fn is_taken(test: &str) -> bool {

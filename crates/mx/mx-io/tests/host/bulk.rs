@@ -100,13 +100,13 @@ impl Frames for Long<'_> {
 
 /// What comes: frames with data, and references.
 #[derive(Default)]
-struct Came {
+struct ReceivedFrames {
     data: Vec<u8>,
     frames: usize,
     references: Vec<Reference>,
 }
 
-impl Arrivals for Came {
+impl Arrivals for ReceivedFrames {
     fn take(&mut self, from: NicId, frame: &[u8]) {
         let (_, body) = wire::parse(frame).unwrap();
         let Body::Reply { pull: 8, index, data } = body else { panic!("{body:?}") };
@@ -139,7 +139,7 @@ fn runs_come_whole_as_frames() {
                 let mut replies = replies(lead, &data, 1);
                 let before = b.counters();
                 let mut outcome = ok(a.transmit(&mut replies));
-                let mut came = Came::default();
+                let mut came = ReceivedFrames::default();
                 until("the run comes", || {
                     // First: what finds no room twice with a while between is lost.
                     ok(b.receive(64, &mut came));
@@ -166,7 +166,7 @@ fn single_frames_of_any_length_come_whole() {
             let mut replies = replies(if length > 9000 { 8 } else { length }, &data, 3);
             assert_eq!(ok(a.transmit(&mut replies)), Transmitted::Drained);
             for _ in 0..3 {
-                let mut came = Came::default();
+                let mut came = ReceivedFrames::default();
                 until("a frame comes", || ok(b.receive(1, &mut came)) == 1);
                 assert!(came.data == data, "{length}");
             }
@@ -177,7 +177,7 @@ fn single_frames_of_any_length_come_whole() {
 fn announce(a: &mut ShmPort, b: &mut ShmPort, mut announcements: Long<'_>) -> Vec<Reference> {
     let count = announcements.count;
     assert_eq!(ok(a.transmit(&mut announcements)), Transmitted::Drained);
-    let mut came = Came::default();
+    let mut came = ReceivedFrames::default();
     until("announcements come", || {
         ok(b.receive(64, &mut came));
         came.references.len() == count

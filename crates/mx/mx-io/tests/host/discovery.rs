@@ -8,8 +8,8 @@ use lab::tap::Tap;
 use mx::address::{Address, NicId};
 use mx::config::Config;
 use mx::wire::{ETHER_TYPE, VERSION};
-use mx_io::discovery::{Found, Peers, ResolveError, Target, discover, resolve};
-use mx_io::endpoint::{Endpoint, Life, MxError, Waiting};
+use mx_io::discovery::{DiscoveredEndpoint, Peers, ResolveError, Target, discover, resolve};
+use mx_io::endpoint::{Endpoint, EndpointOptions, MxError, WaitMode};
 use mx_io::port::local::LocalPort;
 use mx_io::port::udp::UdpPort;
 use sys::netlink::Netlink;
@@ -24,17 +24,20 @@ const SOON: Duration = Duration::from_secs(2);
 const OTHER: NicId = NicId([2, 0, 0, 0, 0, 9]);
 
 fn named(veth: &Veth, host: usize, number: u8, name: &str) -> End {
-    let end = open(veth, host, number, Waiting::Sleep);
+    let end = open(veth, host, number, WaitMode::Sleep);
     assert!(end.set_host_name(name));
     end
 }
 
-fn found(name: &str, end: &End) -> Found {
-    Found { host: name.to_owned(), address: end.address(), version: VERSION }
+fn found(name: &str, end: &End) -> DiscoveredEndpoint {
+    DiscoveredEndpoint { host: name.to_owned(), address: end.address(), version: VERSION }
 }
 
 /// Asks until all have answered, which a busy machine may do late; nothing else may be found.
-fn all_are_found(expected: &[Found], mut ask: impl FnMut() -> Vec<Found>) {
+fn all_are_found(
+    expected: &[DiscoveredEndpoint],
+    mut ask: impl FnMut() -> Vec<DiscoveredEndpoint>,
+) {
     until("the answers of all hosts", || {
         let found = ask();
         assert!(found.iter().all(|it| expected.contains(it)), "{found:?}");
@@ -122,7 +125,8 @@ fn forged_and_broken_frames_are_ignored() {
         ok(ok(Netlink::open()).up("m0"));
         LocalPort::open("m0", 3)
     })));
-    let end: End = ok(Endpoint::open(Box::new(port), Config::default(), Life::default()));
+    let end: End =
+        ok(Endpoint::open(Box::new(port), Config::default(), EndpointOptions::default()));
     assert!(end.set_host_name("alpha") && !end.set_host_name("") && !end.set_host_name("a b"));
     let own = end.address().nic;
     let everybody = NicId([0xff; 6]);
@@ -150,7 +154,7 @@ fn forged_and_broken_frames_are_ignored() {
             ok(tap.deliver(0, &ethernet(own, OTHER, &body)));
         }
         let expected = Address { nic: OTHER, endpoint: 7 };
-        let real = Found { host: "real".to_owned(), address: expected, version: 1 };
+        let real = DiscoveredEndpoint { host: "real".to_owned(), address: expected, version: 1 };
         assert_eq!(asking.join().unwrap(), [real]);
     });
 

@@ -61,12 +61,12 @@ fn memory(bytes: u64, seals: SealFlags) -> OwnedFd {
 
 /// What comes: numbers of frames, and references.
 #[derive(Default)]
-struct Came {
+struct ReceivedFrames {
     numbers: Vec<u32>,
     references: Vec<Reference>,
 }
 
-impl Arrivals for Came {
+impl Arrivals for ReceivedFrames {
     fn take(&mut self, _from: NicId, frame: &[u8]) {
         self.numbers.push(number(frame));
     }
@@ -102,7 +102,7 @@ fn garbage_does_no_harm() {
     ok(rustix::io::pwrite(&refers, &word.to_ne_bytes(), 192 + line * 64));
     let pipe = ok(rustix::pipe::pipe());
     let good = greeting(LINES);
-    let (mut calls, mut came) = (Vec::new(), Came::default());
+    let (mut calls, mut came) = (Vec::new(), ReceivedFrames::default());
     for (bytes, fds) in [
         (&[0; 1][..], &[][..]),
         (&[7; 500], &[plain.as_fd()]),

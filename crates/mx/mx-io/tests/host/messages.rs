@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use mx::config::Config;
 use mx::matching::Match;
-use mx_io::endpoint::{Endpoint, Life, Progress, Waiting};
+use mx_io::endpoint::{Endpoint, EndpointOptions, Progress, WaitMode};
 use mx_io::port::local::LocalPort;
 
 use super::common::ok;
@@ -12,15 +12,15 @@ use super::kinds::{LOCALHOST, Veth};
 
 pub(crate) type End = Endpoint<Bytes, Vec<u8>>;
 
-pub(crate) fn open(veth: &Veth, host: usize, number: u8, waiting: Waiting) -> End {
-    let life = Life { progress: Progress::Thread, waiting };
+pub(crate) fn open(veth: &Veth, host: usize, number: u8, waiting: WaitMode) -> End {
+    let life = EndpointOptions { progress: Progress::Thread, waiting };
     ok(End::open(Box::new(ok(veth.local_port(host, number))), Config::default(), life))
 }
 
 #[test]
 fn messages_go_within_the_host_and_beyond() {
     let veth = Veth::new(1500);
-    for waiting in [Waiting::Sleep, Waiting::Spin] {
+    for waiting in [WaitMode::Sleep, WaitMode::Spin] {
         let ends =
             [(0, 1), (0, 2), (1, 1)].map(|(host, number)| open(&veth, host, number, waiting));
         for (from, to) in [(0, 1), (1, 0), (0, 2), (2, 1), (0, 0)] {
@@ -42,11 +42,11 @@ fn messages_go_within_the_host_and_beyond() {
 #[test]
 fn peer_on_the_same_host_that_goes_away_is_lost() {
     let veth = Veth::new(1500);
-    let (a, b) = (open(&veth, 0, 1, Waiting::Sleep), open(&veth, 0, 2, Waiting::Sleep));
+    let (a, b) = (open(&veth, 0, 1, WaitMode::Sleep), open(&veth, 0, 2, WaitMode::Sleep));
     let peer = ok(a.connect(b.address(), 0, PATIENCE));
     drop(b);
     // Another life of the same endpoint can be talked to.
-    let b = open(&veth, 0, 2, Waiting::Sleep);
+    let b = open(&veth, 0, 2, WaitMode::Sleep);
     ok(a.isend(peer, 1, vec![1; 100].into()));
     until("the end of the old peer", || a.peers().is_empty());
     let again = ok(a.connect(b.address(), 0, PATIENCE));
@@ -61,10 +61,10 @@ fn more_than_there_is_credit_for_waits_and_nothing_is_lost() {
     const COUNT: usize = 2_600;
     const SIZE: usize = 30_000;
     let data = Bytes::from((0..SIZE + COUNT).map(|at| (at / 3) as u8).collect::<Vec<_>>());
-    for waiting in [Waiting::Sleep, Waiting::Spin] {
+    for waiting in [WaitMode::Sleep, WaitMode::Spin] {
         let [a, b] = [1, 2].map(|number| {
             let port = ok(LocalPort::over_udp(number, LOCALHOST));
-            let life = Life { progress: Progress::Thread, waiting };
+            let life = EndpointOptions { progress: Progress::Thread, waiting };
             ok(End::open(Box::new(port), Config::default(), life))
         });
         let peer = ok(a.connect(b.address(), 0, PATIENCE));

@@ -22,7 +22,7 @@ use vhost::driver::DriverSettings;
 use super::nic_of_tests::{Nic, NicSettings};
 
 /// Two ports that reach one another: endpoints 3 and 200.
-pub(crate) struct Pair {
+pub(crate) struct PortPair {
     pub(crate) name: &'static str,
     pub(crate) a: Box<dyn Port>,
     pub(crate) b: Box<dyn Port>,
@@ -39,7 +39,7 @@ pub(crate) const B: u8 = 200;
 pub(crate) const LOCALHOST: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
 
 /// How to make a pair of each kind.
-pub(crate) const KINDS: [fn() -> Pair; 12] = [
+pub(crate) const KINDS: [fn() -> PortPair; 12] = [
     || over_veth("packet", 1500),
     || over_veth("packet, MTU 9000", 9000),
     udp,
@@ -55,7 +55,7 @@ pub(crate) const KINDS: [fn() -> Pair; 12] = [
     local_udp_to_plain,
 ];
 
-pub(crate) fn each(test: impl Fn(&mut Pair)) {
+pub(crate) fn each(test: impl Fn(&mut PortPair)) {
     for make in KINDS {
         let mut pair = make();
         println!("{}", pair.name);
@@ -63,21 +63,21 @@ pub(crate) fn each(test: impl Fn(&mut Pair)) {
     }
 }
 
-fn pair(name: &'static str, [a, b]: [impl Port + 'static; 2], between: impl Any) -> Pair {
+fn pair(name: &'static str, [a, b]: [impl Port + 'static; 2], between: impl Any) -> PortPair {
     let _between = Box::new(between);
-    Pair { name, a: Box::new(a), b: Box::new(b), counts_losses: true, _between }
+    PortPair { name, a: Box::new(a), b: Box::new(b), counts_losses: true, _between }
 }
 
-fn over_veth(name: &'static str, mtu: u16) -> Pair {
+fn over_veth(name: &'static str, mtu: u16) -> PortPair {
     let veth = Veth::new(mtu);
     pair(name, [(0, A), (1, B)].map(|(host, number)| ok(veth.port(host, number))), veth)
 }
 
-fn udp() -> Pair {
+fn udp() -> PortPair {
     pair("udp", [A, B].map(|number| ok(UdpPort::open(number, LOCALHOST))), ())
 }
 
-fn tcp_bulk() -> Pair {
+fn tcp_bulk() -> PortPair {
     let veth = Veth::with_addresses();
     let ports = [(0, A), (1, B)].map(|(host, number)| ok(veth.tcp_bulk_port(host, number)));
     pair("packet with TCP", ports, veth)
@@ -85,25 +85,25 @@ fn tcp_bulk() -> Pair {
 
 /// Over a NIC whose thread never sleeps.
 #[allow(dead_code, reason = "an example measures it")]
-pub(crate) fn over_polling_nic() -> Pair {
+pub(crate) fn over_polling_nic() -> PortPair {
     over_nic(NicSettings { waiting: Waiting::Spin, ..NicSettings::default() })
 }
 
-fn over_nic(settings: NicSettings) -> Pair {
+fn over_nic(settings: NicSettings) -> PortPair {
     let nic = Nic::start(settings);
     let ports = [(0, A), (1, B)].map(|(port, number)| {
         ok(VirtioPort::connect(&nic.path(port), number, DriverSettings::default()))
     });
-    Pair { counts_losses: false, ..pair("virtio", ports, nic) }
+    PortPair { counts_losses: false, ..pair("virtio", ports, nic) }
 }
 
-pub(crate) fn wire() -> Pair {
+pub(crate) fn wire() -> PortPair {
     let wire = ok(Wire::new(1500, 40));
     let open = |(byte, number)| ok(wire.port(NicId([2, 0, 0, 0, 0, byte]), number));
     pair("wire", [(1, A), (2, B)].map(open), wire)
 }
 
-fn over_shm(name: &'static str, mtu: u16) -> Pair {
+fn over_shm(name: &'static str, mtu: u16) -> PortPair {
     // Tests that run at the same time have a network in common, also those of several runs.
     static SCOPE: AtomicU32 = AtomicU32::new(1 << 31);
     let scope = SCOPE.fetch_add(1, Ordering::Relaxed) | std::process::id() << 8;
@@ -114,22 +114,22 @@ fn over_shm(name: &'static str, mtu: u16) -> Pair {
     pair(name, ports, ())
 }
 
-fn local(name: &'static str, other: usize) -> Pair {
+fn local(name: &'static str, other: usize) -> PortPair {
     let veth = Veth::new(1500);
     let ports = [(0, A), (other, B)].map(|(host, number)| ok(veth.local_port(host, number)));
     pair(name, ports, veth)
 }
 
 /// Datagrams that need no kernel.
-fn local_udp() -> Pair {
+fn local_udp() -> PortPair {
     let open = |number| ok(LocalPort::over_udp(number, LOCALHOST));
     pair("udp within a host", [A, B].map(open), ())
 }
 
 /// One of two does not listen for others of its host.
-fn local_udp_to_plain() -> Pair {
+fn local_udp_to_plain() -> PortPair {
     let b = Box::new(ok(UdpPort::open(B, LOCALHOST)));
-    Pair { name: "udp within a host, to a plain port", b, ..local_udp() }
+    PortPair { name: "udp within a host, to a plain port", b, ..local_udp() }
 }
 
 /// Two hosts with an interface `m0` each, and a cable between them.

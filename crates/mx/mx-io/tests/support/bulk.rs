@@ -73,17 +73,17 @@ struct From {
     base: usize,
 }
 
-struct Came {
+struct ReceivedFrames {
     places: Places,
     calls: usize,
     from: [From; HOSTS.len()],
 }
 
-struct World {
+struct TcpHosts {
     port: TcpBulkPort<WirePort>,
     hosts: [WirePort; HOSTS.len()],
     listener: TcpListener,
-    came: Came,
+    came: ReceivedFrames,
     streams: Vec<Stream>,
     /// What the port has asked each host with, and what it wants to hear from the port.
     asked: [Option<u64>; HOSTS.len()],
@@ -95,7 +95,7 @@ struct World {
 pub(crate) fn replay(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let places = [Places::Never, Places::Always, Places::Sometimes][usize::from(input.u8() % 3)];
-    let mut world = World::new(places);
+    let mut world = TcpHosts::new(places);
     while !input.is_empty() {
         match input.u8() % 13 {
             0 => world.ask(host(&mut input)),
@@ -144,7 +144,7 @@ fn address(host: usize) -> Address {
     Address { nic: HOSTS[host].0, endpoint: HOSTS[host].1 }
 }
 
-impl World {
+impl TcpHosts {
     fn new(places: Places) -> Self {
         let wire = Wire::new(MTU, 64).expect("there are such wires");
         let plug = |(nic, endpoint)| wire.port(nic, endpoint).expect("nobody else has it");
@@ -155,7 +155,7 @@ impl World {
             port,
             hosts: HOSTS.map(plug),
             listener,
-            came: Came { places, calls: 0, from: Default::default() },
+            came: ReceivedFrames { places, calls: 0, from: Default::default() },
             streams: Vec::new(),
             asked: [None; HOSTS.len()],
             wanted: [None; HOSTS.len()],
@@ -375,14 +375,14 @@ fn frames(mut bytes: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     frames
 }
 
-impl Came {
+impl ReceivedFrames {
     fn of(&mut self, nic: NicId) -> &mut From {
         let host = HOSTS.iter().position(|(other, _)| *other == nic);
         &mut self.from[host.expect("a host that there is")]
     }
 }
 
-impl Arrivals for Came {
+impl Arrivals for ReceivedFrames {
     fn take(&mut self, from: NicId, frame: &[u8]) {
         assert!(frame.len() <= BULK_FRAME && frame[ENDPOINT_AT] == OWN.1);
         if let Some((head, data)) = frame.split_first_chunk::<RUN_HEAD>() {
@@ -466,11 +466,11 @@ fn transmit(port: &mut impl Port, host: usize, kind: FrameType, length: usize, m
     sent.expect("nothing ends a wire");
 }
 
-trait Says {
+trait HostFrames {
     fn send(&mut self, frame: &[u8]);
 }
 
-impl Says for WirePort {
+impl HostFrames for WirePort {
     fn send(&mut self, bytes: &[u8]) {
         let mut left = 1;
         let sent = self.transmit(&mut |frame: &mut [u8]| {

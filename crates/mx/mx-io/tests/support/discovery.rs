@@ -17,7 +17,7 @@ const NONCES: u8 = 4;
 const LONGEST: usize = 104;
 const LONGEST_NAME: usize = 80;
 
-struct Listener {
+struct TestListener {
     asker: Asker,
     now: Instant,
     /// Interfaces that something has come from.
@@ -28,7 +28,7 @@ struct Listener {
 /// Does what the bytes say: an operation each, and what belongs to it.
 pub(crate) fn replay(bytes: &[u8]) {
     let mut input = Input::new(bytes);
-    let mut listener = Listener {
+    let mut listener = TestListener {
         asker: Asker::new(A, Some("alpha".to_owned())),
         now: Instant::from_nanos(1_000_000_000),
         heard: BTreeSet::new(),
@@ -91,7 +91,7 @@ fn almost_right(input: &mut Input<'_>) -> (NicId, Vec<u8>) {
     (from, frame)
 }
 
-impl Listener {
+impl TestListener {
     fn hear(&mut self, from: NicId, frame: &[u8]) {
         let is_ours = self.asker.handle_frame(self.now, from, frame);
         assert_eq!(is_ours, matches!(frame, [3 | 4, ..]), "whose frames these are");

@@ -55,7 +55,7 @@ const CONNECTIONS: usize = 4;
 const HANGS: Duration = Duration::from_secs(120);
 
 #[derive(Default)]
-struct Came {
+struct ReceivedFrames {
     references: Vec<(NicId, Reference)>,
     friendly: usize,
 }
@@ -65,7 +65,7 @@ fn is_for_them(frame: &[u8]) {
     assert!(to == OWN || to == FRIEND || (to == 255 && frame[0] == 3), "for {to}");
 }
 
-impl Arrivals for Came {
+impl Arrivals for ReceivedFrames {
     fn take(&mut self, from: NicId, frame: &[u8]) {
         assert!(frame.len() <= BULK_FRAME, "{} bytes", frame.len());
         is_for_them(frame);
@@ -91,11 +91,11 @@ struct Connection {
     next: u64,
 }
 
-struct World {
+struct ShmHosts {
     scope: u32,
     port: ShmPort,
     friend: ShmPort,
-    came: Came,
+    came: ReceivedFrames,
     connections: Vec<Connection>,
     /// Where frames for the hostile endpoint go, and who has come.
     listener: OwnedFd,
@@ -105,7 +105,7 @@ struct World {
 
 pub(crate) fn replay(bytes: &[u8]) {
     let mut input = Input::new(bytes);
-    let mut world = World::new();
+    let mut world = ShmHosts::new();
     while !input.is_empty() {
         match input.u8() % 12 {
             0 => world.connect(&mut input),
@@ -136,7 +136,7 @@ pub(crate) fn replay(bytes: &[u8]) {
     world.exchange();
 }
 
-impl World {
+impl ShmHosts {
     fn new() -> Self {
         let scope = std::process::id() << 4 | 15;
         let settings = ShmSettings { ring: 128 << 10, ..ShmSettings::new(scope, MTU) };
@@ -146,7 +146,7 @@ impl World {
         bind(&listener, &name(scope, HOSTILE)).expect("nobody else has it");
         listen(&listener, 4).expect("it is bound");
         let (connections, accepted) = (Vec::new(), Vec::new());
-        let (came, number) = (Came::default(), Box::new(0x1234_5678));
+        let (came, number) = (ReceivedFrames::default(), Box::new(0x1234_5678));
         Self { scope, port, friend, came, connections, listener, accepted, number }
     }
 

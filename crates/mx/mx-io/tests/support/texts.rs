@@ -3,7 +3,7 @@
 //! The first byte says which. What is read and written again is read as the same.
 
 use mx_io::discovery::{Peers, Target};
-use mx_io::report::Report;
+use mx_io::report::EndpointReport;
 
 /// Reads the bytes in the way that the first says.
 pub(crate) fn replay(bytes: &[u8]) {
@@ -44,8 +44,8 @@ fn peers(text: &str) {
 }
 
 fn report(bytes: &[u8]) {
-    let Ok(report) = serde_json::from_slice::<Report>(bytes) else { return };
+    let Ok(report) = serde_json::from_slice::<EndpointReport>(bytes) else { return };
     let again = serde_json::to_vec(&report).expect("it is plain data");
-    assert_eq!(serde_json::from_slice::<Report>(&again).ok().as_ref(), Some(&report));
+    assert_eq!(serde_json::from_slice::<EndpointReport>(&again).ok().as_ref(), Some(&report));
     assert!(report.text().len() >= report.dump.len());
 }

@@ -12,40 +12,40 @@ use super::setup::Side;
 use crate::abi::constants::{FI_EOPBADSTATE, FI_INJECT, FI_REMOTE_CQ_DATA};
 use crate::abi::transfers::{FidEp, Msg, RmaMsg, TaggedMsg};
 use crate::abi::{arg_ref, fid_ref};
-use crate::bits::Kind;
+use crate::bits::MessageKind;
 use crate::fault;
 use crate::memory::{Segments, borrow_iov};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Subject {
     Message(Envelope),
-    Memory(Memory),
+    Memory(RemoteMemory),
 }
 
 /// What messages are matched by; when one is sent, nothing is ignored.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Envelope {
-    pub(super) kind: Kind,
+    pub(super) kind: MessageKind,
     pub(super) tag: u64,
     pub(super) ignore: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Memory {
+pub(super) struct RemoteMemory {
     pub(super) offset: u64,
     pub(super) key: u64,
 }
 
 impl Subject {
     pub(super) const UNTAGGED: Self =
-        Self::Message(Envelope { kind: Kind::Untagged, tag: 0, ignore: 0 });
+        Self::Message(Envelope { kind: MessageKind::Untagged, tag: 0, ignore: 0 });
 
     pub(super) const fn tagged(tag: u64, ignore: u64) -> Self {
-        Self::Message(Envelope { kind: Kind::Tagged, tag, ignore })
+        Self::Message(Envelope { kind: MessageKind::Tagged, tag, ignore })
     }
 
     pub(super) const fn memory(offset: u64, key: u64) -> Self {
-        Self::Memory(Memory { offset, key })
+        Self::Memory(RemoteMemory { offset, key })
     }
 }
 

@@ -4,29 +4,29 @@ use std::sync::atomic::Ordering;
 
 use mx::ids::PeerId;
 use mx::status::{RequestError, Status};
-use mx_io::endpoint::{Completed, Request};
+use mx_io::endpoint::{Completed, RequestId};
 
 use super::live::{Live, Turn};
 use super::send::{COUNTED, SILENT, flag_of, sent_entry};
 use crate::abi::constants::{FI_MULTI_RECV, FI_RECV, FI_REMOTE_CQ_DATA};
-use crate::bits::{self, HEADER, Kind};
+use crate::bits::{self, HEADER, MessageKind};
 use crate::cq::{Entry, Failure};
 use crate::fault::{self, warn};
 use crate::memory;
-use crate::message::{Many, Place};
+use crate::message::{MultiReceive, ReceiveBuffer};
 
 /// Where the next message of a buffer for several begins: at a multiple of this, as programs like
 /// it that put structures there.
 const ALIGNMENT: usize = 16;
 
 impl Live {
-    pub(super) fn ended(&self, turn: &mut Turn<'_>, completed: Completed<Place>) {
+    pub(super) fn ended(&self, turn: &mut Turn<'_>, completed: Completed<ReceiveBuffer>) {
         match (completed.request, completed.sink) {
-            (_, Some(Place { remote: Some(remote), header, .. })) => {
+            (_, Some(ReceiveBuffer { remote: Some(remote), header, .. })) => {
                 self.came(turn, &completed.status, header, *remote);
             }
             (_, Some(place)) => self.received(turn, &completed.status, &place),
-            (Request::Connect(_), None) => {
+            (RequestId::Connect(_), None) => {
                 if let Err(error) = completed.status.result {
                     let peer = completed.status.peer;
                     let address = peer.and_then(|peer| turn.engine().address_of(peer));
@@ -68,12 +68,12 @@ impl Live {
             }
             return;
         }
-        let entry = sent_entry(status.context as usize, Kind::of(status.match_info));
+        let entry = sent_entry(status.context as usize, MessageKind::of(status.match_info));
         self.tx.complete(Entry { failure, ..entry });
     }
 
-    fn received(&self, turn: &mut Turn<'_>, status: &Status, place: &Place) {
-        let kind = Kind::of(status.match_info);
+    fn received(&self, turn: &mut Turn<'_>, status: &Status, place: &ReceiveBuffer) {
+        let kind = MessageKind::of(status.match_info);
         let header = HEADER as u64;
         let length = status.transferred.saturating_sub(header) as usize;
         let excess = (status.length - status.transferred) as usize;
@@ -93,12 +93,13 @@ impl Live {
             failure,
         };
         self.rx.count(failure.is_none());
-        if let Some(Many { source }) = place.many {
+        if let Some(MultiReceive { source }) = place.many {
             let rest = memory::rest(&place.memory, length.next_multiple_of(ALIGNMENT));
             let is_gone =
                 matches!(status.result, Err(RequestError::Cancelled | RequestError::Aborted))
                     || rest.length() < self.least_left.load(Ordering::Relaxed).max(1);
-            let next = Place { many: place.many, ..Place::new(rest, place.completion) };
+            let next =
+                ReceiveBuffer { many: place.many, ..ReceiveBuffer::new(rest, place.completion) };
             let matching = bits::of_receive(kind, 0, 0);
             let context = status.context;
             let is_posted = !is_gone

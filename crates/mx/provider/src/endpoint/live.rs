@@ -10,7 +10,7 @@ use libc::EINVAL;
 use mx::address::Address;
 use mx::config::Config;
 use mx::ids::{MessageId, PeerId};
-use mx_io::endpoint::{Endpoint, Life, MxError};
+use mx_io::endpoint::{Endpoint, EndpointOptions, MxError};
 use mx_io::port::faulty::FaultyPort;
 use mx_io::port::{LAST_ENDPOINT, open_free};
 
@@ -20,27 +20,27 @@ use crate::bits::HEADER;
 use crate::bound::Driven;
 use crate::cntr::Counter;
 use crate::fault::{self, warn};
-use crate::message::{Backlog, Outgoing, Place};
+use crate::message::{Backlog, Outgoing, ReceiveBuffer};
 use crate::regions::Regions;
 use crate::settings::Settings;
 
-pub(super) type Turn<'a> = mx_io::endpoint::Turn<'a, Outgoing, Place>;
+pub(super) type Turn<'a> = mx_io::endpoint::Turn<'a, Outgoing, ReceiveBuffer>;
 
 const BATCH: usize = 64;
 /// How long an endpoint that is closed waits for its peers to have everything.
 const LINGER: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Peer {
+pub(super) struct ConnectedPeer {
     pub(super) id: PeerId,
     pub(super) is_self: bool,
 }
 
 pub(crate) struct Live {
-    pub(super) mx: Endpoint<Outgoing, Place>,
+    pub(super) mx: Endpoint<Outgoing, ReceiveBuffer>,
     pub(super) address: Address,
     pub(super) addresses: Arc<Addresses>,
-    peers: RwLock<Vec<Option<Peer>>>,
+    peers: RwLock<Vec<Option<ConnectedPeer>>>,
     pub(super) tx: Side,
     pub(super) rx: Side,
     pub(super) writes: Option<Arc<Counter>>,
@@ -100,7 +100,7 @@ impl Live {
             ..Config::default()
         };
         let mtu = port.mtu();
-        let mx = Endpoint::open(port, config, Life::default())?;
+        let mx = Endpoint::open(port, config, EndpointOptions::default())?;
         let address = mx.address();
         if settings.verbose {
             warn(&format!("endpoint {address} on {}, MTU {mtu}", settings.port));
@@ -128,7 +128,7 @@ impl Live {
 
     /// The peer at this address of the user's. It is connected the first time it is needed, and
     /// messages wait until it is.
-    pub(super) fn peer(&self, number: u64) -> Result<Peer, c_int> {
+    pub(super) fn peer(&self, number: u64) -> Result<ConnectedPeer, c_int> {
         let index = usize::try_from(number).map_err(|_| EINVAL)?;
         let known = self.peers.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(Some(peer)) = known.get(index) {
@@ -140,7 +140,7 @@ impl Live {
         let key = Config::default().key;
         let connect = self.mx.with_engine(|engine, now| engine.connect(now, address, key, timeout));
         let id = connect.map_err(|error| fault::of_error(&error))?;
-        let peer = Peer { id, is_self: address == self.address };
+        let peer = ConnectedPeer { id, is_self: address == self.address };
         let mut peers = self.peers.write().unwrap_or_else(PoisonError::into_inner);
         if peers.len() <= index {
             peers.resize(index + 1, None);

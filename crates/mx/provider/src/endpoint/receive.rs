@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use libc::{EINVAL, ENOENT, ENOMSG};
-use mx::endpoint::Found;
+use mx::endpoint::ProbedMessage;
 use mx::ids::PeerId;
 
 use super::calls::{Call, Envelope};
@@ -15,7 +15,7 @@ use crate::abi::constants::{
 use crate::bits::{self, HEADER};
 use crate::cq::{Entry, Failure};
 use crate::fault;
-use crate::message::{Many, Place};
+use crate::message::{MultiReceive, ReceiveBuffer};
 
 impl Live {
     /// Receives a message, or does what the flags say instead; or says why not with a number of
@@ -33,8 +33,8 @@ impl Live {
     fn post(&self, envelope: Envelope, call: &Call) -> Result<(), i32> {
         let source = self.source(call.peer)?;
         let matching = bits::of_receive(envelope.kind, envelope.tag, envelope.ignore);
-        let many = (call.flags & FI_MULTI_RECV != 0).then_some(Many { source });
-        let place = Place { many, ..Place::new(call.memory, call.completion) };
+        let many = (call.flags & FI_MULTI_RECV != 0).then_some(MultiReceive { source });
+        let place = ReceiveBuffer { many, ..ReceiveBuffer::new(call.memory, call.completion) };
         let context = call.context as u64;
         let posted =
             self.mx.with_engine(|engine, now| engine.irecv(now, source, matching, place, context));
@@ -63,10 +63,10 @@ impl Live {
             } else {
                 engine.probe(source, matching)?
             };
-            if let Some(Found { message, .. }) = found {
+            if let Some(ProbedMessage { message, .. }) = found {
                 engine.look(message, &mut header);
                 if call.flags & FI_DISCARD != 0 {
-                    engine.discard(now, message, Place::nowhere());
+                    engine.discard(now, message, ReceiveBuffer::nowhere());
                 }
             }
             Ok(found)
@@ -74,7 +74,7 @@ impl Live {
         let found = found.map_err(|error| fault::of_error(&error))?;
         let flags = FI_RECV | flag_of(envelope.kind);
         let entry = Entry { context: call.context, flags, ..Entry::default() };
-        let Some(Found { message, match_info, length, .. }) = found else {
+        let Some(ProbedMessage { message, match_info, length, .. }) = found else {
             let failure = Some(Failure { error: ENOMSG, excess: 0 });
             self.rx.complete(Entry { tag: envelope.tag, failure, ..entry });
             return Ok(());
@@ -102,10 +102,10 @@ impl Live {
         let is_unwanted = call.flags & FI_DISCARD != 0;
         let done = self.mx.with_engine(|engine, now| {
             if is_unwanted {
-                engine.discard(now, message, Place::nowhere());
+                engine.discard(now, message, ReceiveBuffer::nowhere());
                 return Ok(());
             }
-            let place = Place::new(call.memory, call.completion);
+            let place = ReceiveBuffer::new(call.memory, call.completion);
             engine.receive_message(now, message, place, context).map(drop)
         });
         done.map_err(|error| fault::of_error(&error))?;

@@ -10,7 +10,7 @@ use mx::ids::PeerId;
 use mx::matching::Match;
 use mx::status::{Refusal, RequestError, Status};
 
-use super::calls::{Call, Memory};
+use super::calls::{Call, RemoteMemory};
 use super::live::{Live, Turn};
 use super::send::{COUNTED, SILENT};
 use crate::abi::constants::{
@@ -22,15 +22,20 @@ use crate::cq::{Entry, Failure};
 use crate::fault::{self, warn};
 use crate::info::offer::INJECT;
 use crate::memory::{self, Segments};
-use crate::message::{Outgoing, Place, Remote};
-use crate::rma::{LENGTH, Operation, PLACES, Request, SHORT};
+use crate::message::{Outgoing, ReceiveBuffer, Remote};
+use crate::rma::{LENGTH, Operation, PLACES, RmaRequest, SHORT};
 
 impl Live {
     /// Writes to the memory of a peer, or reads from there; or says why not with a number of
     /// libfabric.
-    pub(super) fn transfer(&self, writes: bool, remote: Memory, call: &Call) -> Result<(), i32> {
+    pub(super) fn transfer(
+        &self,
+        writes: bool,
+        remote: RemoteMemory,
+        call: &Call,
+    ) -> Result<(), i32> {
         let Call { memory, data, flags, completion, .. } = *call;
-        let Memory { offset, key } = remote;
+        let RemoteMemory { offset, key } = remote;
         let length = memory.length();
         let is_injected = flags & FI_INJECT != 0;
         if is_injected && length > INJECT {
@@ -47,7 +52,7 @@ impl Live {
             (false, _) => Operation::Read,
         };
         let id = self.transfers.fetch_add(1, Ordering::Relaxed);
-        let request = Request { operation, id, key, offset, length: length as u64, data };
+        let request = RmaRequest { operation, id, key, offset, length: length as u64, data };
         let with = if operation == Operation::Write { memory } else { memory::nothing() };
         let request = Outgoing::with_request(&request.encode(), &with, &self.backlog);
         let bytes = (operation == Operation::WriteLong).then(|| {
@@ -67,7 +72,7 @@ impl Live {
             } else {
                 let into = if writes { memory::nothing() } else { memory };
                 let answer = Remote::Answer { writes, completion, is_known };
-                let place = Place::for_remote(into, answer);
+                let place = ReceiveBuffer::for_remote(into, answer);
                 let matching = Match::exact(bits::of_answer(id));
                 engine.irecv(now, Some(peer), matching, place, context)?;
             }
@@ -110,7 +115,7 @@ impl Live {
             Remote::Request(bytes) => {
                 let length = status.transferred.saturating_sub(HEADER as u64) as usize;
                 if let (Ok(()), Some(peer)) = (status.result, status.peer) {
-                    match Request::decode(&bytes[..length.min(bytes.len())]) {
+                    match RmaRequest::decode(&bytes[..length.min(bytes.len())]) {
                         Some((request, bytes)) => self.serve(turn, peer, &request, bytes),
                         None => warn(&format!("{}: a request that is none", self.address)),
                     }
@@ -177,11 +182,11 @@ impl Live {
         }
     }
 
-    fn serve(&self, turn: &mut Turn<'_>, peer: PeerId, request: &Request, bytes: &[u8]) {
+    fn serve(&self, turn: &mut Turn<'_>, peer: PeerId, request: &RmaRequest, bytes: &[u8]) {
         let writes = request.operation != Operation::Read;
         let found = self.regions.find(request.key, request.offset, request.length, writes);
         if let Err(error) = found {
-            let Request { key, offset, length, .. } = request;
+            let RmaRequest { key, offset, length, .. } = request;
             warn(&format!(
                 "{}: a peer wants {length} bytes at {offset} of key {key:#x}: {}",
                 self.address,
@@ -198,7 +203,7 @@ impl Live {
             }
             Operation::Read => self.answer(turn, peer, request.id, found),
             Operation::WriteLong => {
-                let place = Place::for_remote(
+                let place = ReceiveBuffer::for_remote(
                     found.unwrap_or_else(|_| memory::nothing()),
                     Remote::Bytes { data: request.data },
                 );
@@ -232,10 +237,10 @@ impl Live {
 }
 
 fn await_request(
-    engine: &mut Endpoint<Outgoing, Place>,
+    engine: &mut Endpoint<Outgoing, ReceiveBuffer>,
     now: Instant,
     bytes: Box<[u8]>,
 ) -> Result<(), Refusal> {
-    let place = Place::for_remote(memory::nothing(), Remote::Request(bytes));
+    let place = ReceiveBuffer::for_remote(memory::nothing(), Remote::Request(bytes));
     engine.irecv(now, None, Match::exact(bits::OF_REQUEST), place, SILENT).map(drop)
 }

@@ -7,7 +7,7 @@ use super::live::Live;
 use crate::abi::constants::{
     FI_DELIVERY_COMPLETE, FI_FENCE, FI_INJECT, FI_MSG, FI_SEND, FI_TAGGED,
 };
-use crate::bits::{self, HEADER, Kind};
+use crate::bits::{self, HEADER, MessageKind};
 use crate::cq::Entry;
 use crate::fault;
 use crate::info::offer::INJECT;
@@ -22,10 +22,10 @@ pub(super) const COUNTED: u64 = u64::MAX - 1;
 /// free before they are acknowledged. To copy fewer costs no more than to look whether they are.
 const LENT: usize = 4 << 10;
 
-pub(super) const fn flag_of(kind: Kind) -> u64 {
+pub(super) const fn flag_of(kind: MessageKind) -> u64 {
     match kind {
-        Kind::Tagged => FI_TAGGED,
-        Kind::Untagged => FI_MSG,
+        MessageKind::Tagged => FI_TAGGED,
+        MessageKind::Untagged => FI_MSG,
     }
 }
 
@@ -81,6 +81,6 @@ impl Live {
     }
 }
 
-pub(super) fn sent_entry(context: usize, kind: Kind) -> Entry {
+pub(super) fn sent_entry(context: usize, kind: MessageKind) -> Entry {
     Entry { context, flags: FI_SEND | flag_of(kind), ..Entry::default() }
 }

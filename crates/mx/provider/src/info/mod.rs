@@ -8,7 +8,7 @@ use libc::{ENODATA, ENOMEM};
 use mx::address::Address;
 use mx_io::port::PortSpec;
 
-use self::offer::{Direction, FABRIC, INJECT, INWARD, OUTWARD, Offer, PROTOCOL, Wanted, offer};
+use self::offer::{Direction, FABRIC, Hints, INJECT, INWARD, OUTWARD, Offer, PROTOCOL, offer};
 use crate::abi::constants::{FI_EP_RDM, FI_RM_ENABLED, FI_SOURCE, version};
 use crate::abi::info::{DomainAttr, EpAttr, FabricAttr, Info, RxAttr, TxAttr};
 use crate::abi::{arg_ref, out};
@@ -74,9 +74,8 @@ fn text<'a>(pointer: *const c_char) -> Option<&'a str> {
     text.to_str().ok().or(Some("?"))
 }
 
-fn read(hints: &Info) -> Wanted<'_> {
-    let mut wanted =
-        Wanted { caps: hints.caps, addr_format: hints.addr_format, ..Wanted::default() };
+fn read(hints: &Info) -> Hints<'_> {
+    let mut wanted = Hints { caps: hints.caps, addr_format: hints.addr_format, ..Hints::default() };
     if let Some(tx) = arg_ref!(hints.tx_attr) {
         wanted.tx = Direction {
             caps: tx.caps,

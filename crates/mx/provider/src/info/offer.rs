@@ -51,7 +51,7 @@ pub(crate) struct Direction {
 
 /// What a program wants; 0 where it does not care.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct Hints<'a> {
     pub(crate) caps: u64,
     pub(crate) addr_format: u32,
     pub(crate) tx: Direction,
@@ -95,7 +95,7 @@ pub(crate) struct Offer {
 ///
 /// What is refused here is what libfabric would otherwise take for granted, and layer other
 /// providers on it.
-pub(crate) fn offer(wanted: &Wanted<'_>, interface: &str) -> Result<Offer, &'static str> {
+pub(crate) fn offer(wanted: &Hints<'_>, interface: &str) -> Result<Offer, &'static str> {
     let refusals = [
         (wanted.caps & !(CAPS | ASKED_FOR) != 0, "a capability, such as atomics"),
         (
@@ -171,8 +171,8 @@ mod tests {
     /// `FI_EP_MSG`, `FI_EP_DGRAM`.
     const TYPES: [c_int; 2] = [1, 2];
 
-    fn get(change: impl FnOnce(&mut Wanted<'static>)) -> Result<Offer, &'static str> {
-        let mut wanted = Wanted::default();
+    fn get(change: impl FnOnce(&mut Hints<'static>)) -> Result<Offer, &'static str> {
+        let mut wanted = Hints::default();
         change(&mut wanted);
         offer(&wanted, "eth0")
     }

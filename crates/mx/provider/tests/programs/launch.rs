@@ -6,14 +6,14 @@ use std::process::Command;
 use crate::hosts::{Hosts, NAMES, NETWORK, run};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MpiImplementation {
     OpenMpi4,
     OpenMpi5,
     Mpich,
 }
 
 pub(crate) struct Mpi {
-    pub(crate) kind: Kind,
+    pub(crate) kind: MpiImplementation,
     /// Where its programs are; on the path if that is empty.
     pub(crate) programs: PathBuf,
 }
@@ -23,14 +23,18 @@ impl Mpi {
         let named = std::env::var("EARMARK_TEST_MPI").unwrap_or_default();
         let more = named.split(',').filter(|part| !part.is_empty()).map(|part| {
             let (kind, programs) = part.split_once(':').expect("KIND:DIRECTORY");
-            let kind = if kind == "mpich" { Kind::Mpich } else { Kind::OpenMpi5 };
+            let kind = if kind == "mpich" {
+                MpiImplementation::Mpich
+            } else {
+                MpiImplementation::OpenMpi5
+            };
             Self { kind, programs: programs.into() }
         });
         std::iter::once(Self::packaged()).chain(more).collect()
     }
 
     pub(crate) fn packaged() -> Self {
-        Self { kind: Kind::OpenMpi4, programs: PathBuf::new() }
+        Self { kind: MpiImplementation::OpenMpi4, programs: PathBuf::new() }
     }
 
     /// Compiles a program that is beside the tests.
@@ -65,23 +69,24 @@ impl Mpi {
         let places: Vec<_> = names.iter().map(|name| format!("{name}:{ranks}")).collect();
         let places = places.join(",");
         let rsh = hosts.path("rsh");
-        let program = if self.kind == Kind::Mpich { "mpiexec.hydra" } else { "mpirun" };
+        let program =
+            if self.kind == MpiImplementation::Mpich { "mpiexec.hydra" } else { "mpirun" };
         let mut command = hosts.command(NAMES[0], self.programs.join(program));
         for name in ["OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT"] {
             command.env(name, "1").env(format!("{name}_CONFIRM"), "1");
         }
         match self.kind {
-            Kind::OpenMpi4 => {
+            MpiImplementation::OpenMpi4 => {
                 command.args(["--host", &places, "-np", &all, "--bind-to", "none"]);
                 command.args(["--mca", "plm_rsh_agent"]).arg(rsh);
                 command.args(["--mca", "oob_tcp_if_include", NETWORK]);
             }
-            Kind::OpenMpi5 => {
+            MpiImplementation::OpenMpi5 => {
                 command.args(["--host", &places, "-np", &all, "--bind-to", "none"]);
                 command.args(["--prtemca", "plm_ssh_agent"]).arg(rsh);
                 command.args(["--prtemca", "prte_if_include", "eth0"]);
             }
-            Kind::Mpich => {
+            MpiImplementation::Mpich => {
                 command.args(["-launcher", "ssh", "-launcher-exec"]).arg(rsh);
                 command.args(["-hosts", &names.join(","), "-ppn", &ranks.to_string()]);
                 command.args(["-n", &all, "-bind-to", "none"]);
@@ -92,7 +97,7 @@ impl Mpi {
         let own = [("FI_PROVIDER_PATH", &*provider), ("EARMARK_PORT", "packet:eth0")];
         let own = own.iter().filter(|_| net == Net::Earmark);
         for (name, value) in own.chain(variables) {
-            if self.kind == Kind::Mpich {
+            if self.kind == MpiImplementation::Mpich {
                 command.args(["-genv", name, value]);
             } else {
                 command.args(["-x", &format!("{name}={value}")]);
@@ -120,14 +125,14 @@ pub(crate) enum Net {
 }
 
 impl Net {
-    fn options(self, kind: Kind) -> Vec<&'static str> {
+    fn options(self, kind: MpiImplementation) -> Vec<&'static str> {
         let provider = match self {
             Self::Earmark => "earmark",
             Self::Tcp | Self::Rxm | Self::Vader => "tcp",
             Self::Rxd => "udp",
         };
         match (kind, self) {
-            (Kind::Mpich, _) => {
+            (MpiImplementation::Mpich, _) => {
                 vec!["-genv", "MPIR_CVAR_CH4_NETMOD", "ofi", "-genv", "FI_PROVIDER", provider]
             }
             (_, Self::Tcp) => {
@@ -137,7 +142,7 @@ impl Net {
             (_, Self::Vader) => vec!["--mca", "pml", "ob1", "--mca", "btl", "vader,self"],
             (_, _) => {
                 let include = match kind {
-                    Kind::OpenMpi4 => "mtl_ofi_provider_include",
+                    MpiImplementation::OpenMpi4 => "mtl_ofi_provider_include",
                     _ => "opal_common_ofi_provider_include",
                 };
                 let ofi = ["--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "osc", "^ucx"];

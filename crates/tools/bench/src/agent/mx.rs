@@ -25,7 +25,9 @@ use mx::config::{Config, MAX_MTU};
 use mx::ids::PeerId;
 use mx::matching::Match;
 use mx::status::RequestError;
-use mx_io::endpoint::{Completed, Endpoint, Life, MxError, Progress, Request, Waiting};
+use mx_io::endpoint::{
+    Completed, Endpoint, EndpointOptions, MxError, Progress, RequestId, WaitMode,
+};
 use mx_io::port::packet::PacketPort;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -128,7 +130,7 @@ struct Driver {
     connections: Vec<(PeerId, u64)>,
     /// Messages that may be on their way; 0: nobody counts them.
     in_flight: usize,
-    sends: HashMap<Request, (Connection, Instant)>,
+    sends: HashMap<RequestId, (Connection, Instant)>,
 }
 
 impl Driver {
@@ -142,8 +144,8 @@ impl Driver {
             mark_early: settings.mark_early,
             ..Config::default()
         };
-        let waiting = if spec.spin { Waiting::Spin } else { Waiting::Sleep };
-        let life = Life { progress: Progress::Thread, waiting };
+        let waiting = if spec.spin { WaitMode::Spin } else { WaitMode::Sleep };
+        let life = EndpointOptions { progress: Progress::Thread, waiting };
         let endpoint = End::open(Box::new(port), config, life).map_err(|e| e.to_string())?;
         let mut driver = Self {
             name: endpoint.address().to_string(),
@@ -293,23 +295,23 @@ impl Driver {
         let Completed { request, status, sink } = completed;
         let at = self.clock.at();
         match (request, sink, status.peer) {
-            (Request::Receive(_), Some(sink), Some(peer)) if status.result.is_ok() => {
+            (RequestId::Receive(_), Some(sink), Some(peer)) if status.result.is_ok() => {
                 *message = Some(sink);
                 recorder.count(at, Counter::MessagesReceived, 1);
                 recorder.count(at, Counter::MessageBytes, status.length);
                 let connection = self.connection((peer, status.match_info));
                 Ok(Some(Woken::Message(connection, status.length as usize)))
             }
-            (Request::Send(_), ..) if status.result.is_ok() => {
+            (RequestId::Send(_), ..) if status.result.is_ok() => {
                 let Some((connection, sent_at)) = self.sends.remove(&request) else {
                     return Ok(None);
                 };
                 recorder.record(at, Timing::Transfer, at.since(sent_at).as_nanos() as i64);
                 Ok(Some(Woken::Drained(connection)))
             }
-            (Request::Connect(_), ..) => Ok(None),
+            (RequestId::Connect(_), ..) => Ok(None),
             // What a client that left did not say is not missed.
-            (Request::Receive(_), Some(place), _)
+            (RequestId::Receive(_), Some(place), _)
                 if self.orders.is_some() && status.result != Err(RequestError::Truncated) =>
             {
                 self.post(place)?;

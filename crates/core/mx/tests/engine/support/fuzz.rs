@@ -10,7 +10,7 @@ use mx::matching::Match;
 use mx::outgoing::{BulkPath, Reference};
 use mx::status::Event;
 
-use super::{Pair, address, pattern, secs};
+use super::{EnginePair, address, pattern, secs};
 
 /// Frames that endpoints sent, to be sent again, changed.
 const KEPT: usize = 64;
@@ -51,7 +51,7 @@ impl<'a> Bytes<'a> {
 pub(crate) fn replay_frames(bytes: &[u8]) {
     let mut bytes = Bytes(bytes);
     let crc = bytes.next() % 2 == 1;
-    let (mut pair, peers) = Pair::connected(Config { crc, ..Config::default() });
+    let (mut pair, peers) = EnginePair::connected(Config { crc, ..Config::default() });
     let kept: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
     let losing = Rc::new(RefCell::new(0));
     let (keep, lose) = (Rc::clone(&kept), Rc::clone(&losing));
@@ -134,7 +134,7 @@ pub(crate) fn replay_requests(bytes: &[u8]) {
     let peer_credit = if flags & 2 == 0 { 1 << 20 } else { 3_000 };
     let unexpected_messages = if flags & 4 == 0 { 1 << 20 } else { 4 };
     let config = Config { context, peer_credit, unexpected_messages, ..Config::default() };
-    let (mut pair, peers) = Pair::connected(config);
+    let (mut pair, peers) = EnginePair::connected(config);
     let (every, mtu) = (usize::from(flags >> 3), usize::from(config.mtu));
     let (lossy, mut count) = (Rc::new(RefCell::new(true)), 0);
     let loses = Rc::clone(&lossy);
@@ -181,7 +181,7 @@ impl Application {
         Self { peer, receives: Vec::new(), claimed: Vec::new() }
     }
 
-    fn act(&mut self, pair: &mut Pair, end: usize, what: u8, how: u8) {
+    fn act(&mut self, pair: &mut EnginePair, end: usize, what: u8, how: u8) {
         let now = pair.now;
         let length = LENGTHS[usize::from(how) % LENGTHS.len()];
         let match_info = u64::from(how / 8) << 8;

@@ -21,7 +21,7 @@ pub(crate) type End = Endpoint<Bytes, Vec<u8>>;
 
 pub(crate) type Tap = Box<dyn FnMut(usize, &mut Vec<u8>) -> bool>;
 
-pub(crate) struct Pair<S = Bytes> {
+pub(crate) struct EnginePair<S = Bytes> {
     pub(crate) now: Instant,
     pub(crate) ends: [Endpoint<S, Vec<u8>>; 2],
     wires: [VecDeque<(Instant, Vec<u8>)>; 2],
@@ -39,7 +39,7 @@ pub(crate) fn address(number: u8) -> Address {
     Address { nic: NicId([2, 0, 0, 0, 0, number]), endpoint: number }
 }
 
-impl Pair {
+impl EnginePair {
     pub(crate) fn new(config: Config) -> Self {
         Self::of_any(config)
     }
@@ -52,7 +52,7 @@ impl Pair {
     }
 }
 
-impl<S: Source> Pair<S> {
+impl<S: Source> EnginePair<S> {
     pub(crate) fn of_any(config: Config) -> Self {
         let end = |number| Endpoint::new(config, address(number), 77 + u64::from(number)).unwrap();
         Self {

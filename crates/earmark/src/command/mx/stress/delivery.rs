@@ -201,12 +201,12 @@ mod tests {
     use super::*;
     use mx::ids::ReceiveId;
     use mx::status::Status;
-    use mx_io::endpoint::Request;
+    use mx_io::endpoint::RequestId;
 
     fn completed(match_info: u64, length: u64, data: Vec<u8>) -> Completed<Vec<u8>> {
         let (transferred, result) = (data.len() as u64, Ok(()));
         let status = Status { result, peer: None, match_info, length, transferred, context: 0 };
-        Completed { request: Request::Receive(ReceiveId::default()), status, sink: Some(data) }
+        Completed { request: RequestId::Receive(ReceiveId::default()), status, sink: Some(data) }
     }
 
     #[test]

@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use mx::config::Config;
-use mx_io::endpoint::{Endpoint, Life};
+use mx_io::endpoint::{Endpoint, EndpointOptions};
 use mx_io::port::faulty::{Fault, Faults, FaultyPort, Tally};
 use mx_io::port::wire::Wire;
 use mx_io::port::{self, NicId, Port, PortSpec};
-use mx_io::report::{Report, dump_on};
+use mx_io::report::{EndpointReport, dump_on};
 use serde::Serialize;
 use signal_hook::consts::SIGUSR1;
 
@@ -99,7 +99,7 @@ pub(super) fn run(args: &StressArgs) -> Result<ExitCode> {
     let (begin, rss_start_kib) = (Instant::now(), rss_kib()?);
     work(args, &parties, &check);
     let (seconds, rss_end_kib) = (begin.elapsed().as_secs_f64(), rss_kib()?);
-    let reports: Vec<Report> =
+    let reports: Vec<EndpointReport> =
         parties.iter().filter_map(|party| party.end.observer().look()).collect();
     if check.missing() > 0 {
         check.fault(format!("{} messages never came", check.missing()));
@@ -142,7 +142,7 @@ pub(super) fn run(args: &StressArgs) -> Result<ExitCode> {
 /// Opens endpoints, and connects those that reach each other.
 fn gather(args: &StressArgs, tallies: &mut Vec<Tally>) -> Result<Vec<Party>> {
     let wire = Wire::new(1500, 1024)?;
-    let life = Life { waiting: args.wait.into(), ..Life::default() };
+    let life = EndpointOptions { waiting: args.wait.into(), ..EndpointOptions::default() };
     let mut ends: Vec<End> = Vec::new();
     for number in 1..=args.endpoints {
         let mut port: Box<dyn Port> = match args.spec(number.into()) {
@@ -230,7 +230,7 @@ fn faults_made(tallies: &[Tally]) -> Vec<(&'static str, u64)> {
     Fault::ALL.map(|fault| (fault.name(), all(fault))).into()
 }
 
-fn sum(reports: &[Report]) -> Vec<(String, u64)> {
+fn sum(reports: &[EndpointReport]) -> Vec<(String, u64)> {
     let mut sums: Vec<(String, u64)> = Vec::new();
     for (place, (name, count)) in reports.iter().flat_map(|it| it.counters.iter().enumerate()) {
         match sums.get_mut(place) {

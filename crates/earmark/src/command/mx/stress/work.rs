@@ -9,7 +9,7 @@ use base::prng::Prng;
 use mx::ids::PeerId;
 use mx::matching::Match;
 use mx::status::RequestError;
-use mx_io::endpoint::{Completed, Request};
+use mx_io::endpoint::{Completed, RequestId};
 
 use super::super::session::End;
 use super::delivery::{CLASS, DeliveryCheck, MAX_SIZE, count, match_info};
@@ -44,7 +44,7 @@ impl Party {
 
     fn try_to_send(&self, check: &DeliveryCheck, seed: u64) -> Result<()> {
         let mut prng = Prng::new(seed);
-        let mut under_way: VecDeque<(usize, Request)> = VecDeque::new();
+        let mut under_way: VecDeque<(usize, RequestId)> = VecDeque::new();
         for serial in 0.. {
             if check.is_over.load(Ordering::Relaxed) {
                 break;
@@ -70,7 +70,7 @@ impl Party {
         under_way.into_iter().try_for_each(|(number, sent)| self.await_sent(number, sent))
     }
 
-    fn await_sent(&self, number: usize, request: Request) -> Result<()> {
+    fn await_sent(&self, number: usize, request: RequestId) -> Result<()> {
         let Some(completed) = self.end.wait(request, Some(TIMEOUT))? else {
             bail!("a send to endpoint {number} does not end: {}", self.end.dump());
         };
@@ -115,7 +115,7 @@ impl Party {
         let request = self.end.irecv(source, wanted, std::mem::take(memory))?;
         let mut completed = self.end.wait(request, Some(POSTED))?;
         let mut cancelled = false;
-        if let (None, Request::Receive(receive)) = (&completed, request) {
+        if let (None, RequestId::Receive(receive)) = (&completed, request) {
             cancelled = self.end.cancel(receive)?;
             completed = self.end.wait(request, Some(TIMEOUT))?;
         }

@@ -41,10 +41,10 @@ impl Tally {
 /// A port, and what goes wrong with the frames that it sends.
 pub struct FaultyPort {
     port: Box<dyn Port>,
-    mischief: Mischief,
+    mischief: FaultInjector,
 }
 
-struct Mischief {
+struct FaultInjector {
     rules: Vec<(Rule, u64)>,
     tally: Tally,
     /// A frame that goes before the sender is asked for the next one: the copy of one that has
@@ -66,7 +66,7 @@ impl FaultyPort {
     pub fn new(port: Box<dyn Port>, faults: &Faults) -> Self {
         let rules = faults.rules().iter().map(|rule| (*rule, 0)).collect();
         let tally = Tally::default();
-        Self { port, mischief: Mischief { rules, tally, next: None, held: None } }
+        Self { port, mischief: FaultInjector { rules, tally, next: None, held: None } }
     }
 
     /// What counts the faults that were made, even when the port belongs to an endpoint.
@@ -76,7 +76,7 @@ impl FaultyPort {
     }
 }
 
-impl Mischief {
+impl FaultInjector {
     /// The next frame that really goes.
     fn write(
         &mut self,

@@ -315,7 +315,7 @@ fn parse(bytes: &[u8]) -> Option<Greeting> {
 mod tests {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-    use super::super::ring::{Kind, MIN_LINES, Next, ROOM};
+    use super::super::ring::{MIN_LINES, Next, ROOM, RecordKind};
     use super::*;
 
     const NUMBER: u64 = 0x1234_5678_9abc_def0;
@@ -343,7 +343,7 @@ mod tests {
         inbound.read_socket();
         assert!(inbound.ring.is_none() && !inbound.is_over(), "it may come later");
         let mut producer = Producer::new(MIN_LINES).unwrap();
-        assert!(producer.push(Kind::Frame, &[&[7; 60]]));
+        assert!(producer.push(RecordKind::Frame, &[&[7; 60]]));
         let greeting = greeting(&NUMBER);
         greet(&a, &greeting, producer.file()).unwrap();
         inbound.read_socket();
@@ -352,7 +352,7 @@ mod tests {
         inbound.read_socket();
         assert!(!inbound.is_over(), "what the sender has left is taken");
         let (_, ring) = inbound.ring.as_mut().unwrap();
-        assert_eq!(ring.pop(&mut vec![0; ROOM]), Next::Record(Kind::Frame, 60));
+        assert_eq!(ring.pop(&mut vec![0; ROOM]), Next::Record(RecordKind::Frame, 60));
         assert!(inbound.is_over());
     }
 
@@ -380,7 +380,7 @@ mod tests {
         assert_eq!(inbound.read_socket(), Some((other.from, true)));
         inbound.answer(true, &Calls::new().unwrap());
         assert_eq!(heard(&a), Some(READS));
-        assert!(producer.push(Kind::Reference, &[&[0; 16]]));
+        assert!(producer.push(RecordKind::Reference, &[&[0; 16]]));
         inbound.ring.as_mut().unwrap().1.pop(&mut vec![0; ROOM]);
         assert_eq!(fetched(&mut inbound, at), Some(data));
         assert_eq!(heard(&a), None);
@@ -390,7 +390,7 @@ mod tests {
         producer.void();
         assert_eq!((fetched(&mut inbound, at), heard(&a)), (None, None));
         // The sender is gone.
-        assert!(producer.push(Kind::Reference, &[&[0; 16]]));
+        assert!(producer.push(RecordKind::Reference, &[&[0; 16]]));
         inbound.ring.as_mut().unwrap().1.pop(&mut vec![0; ROOM]);
         assert_eq!(fetched(&mut inbound, at), Some(data));
         drop(a);

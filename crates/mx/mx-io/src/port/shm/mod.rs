@@ -61,8 +61,8 @@ use base::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 use rustix::event::epoll;
 
-use super::again::Again;
-use super::name::{Listener, REMEDY};
+use super::again::RetryTimer;
+use super::name::{NameListener, REMEDY};
 use super::{
     Address, BulkState, Identity, LATER, NicId, Port, PortCounters, PortError, Reference, Room,
     TakeFrame, Transmitted, WriteFrame, check_mtu,
@@ -71,7 +71,7 @@ use calls::Calls;
 use link::{Inbound, Key, Outbound};
 use network::Network;
 pub use remote::memory_obstacle;
-use ring::{Kind, MAX_LINES, MIN_LINES, ROOM, Wake, is_possible};
+use ring::{MAX_LINES, MIN_LINES, ROOM, RecordKind, Wake, is_possible};
 use sys::clock;
 use sys::memory::CACHE_LINE;
 
@@ -134,10 +134,10 @@ pub struct ShmPort {
     endpoint: u8,
     settings: ShmSettings,
     network: Network,
-    listener: Listener,
+    listener: NameListener,
     epoll: OwnedFd,
     /// Accepts who could not be accepted.
-    again: Again,
+    again: RetryTimer,
     /// Those that are looked at first, so many, and those that call.
     inbound: Vec<Inbound>,
     busy: usize,
@@ -151,7 +151,7 @@ pub struct ShmPort {
     absent: BTreeMap<Key, Instant>,
     spare: Option<OwnedFd>,
     /// What has found no room.
-    staged: VecDeque<(Key, Kind, Box<[u8]>)>,
+    staged: VecDeque<(Key, RecordKind, Box<[u8]>)>,
     /// Where a frame is written that is to be sent, and where one comes to.
     staging: Vec<u8>,
     record: Vec<u8>,
@@ -189,10 +189,10 @@ impl ShmPort {
         }
         let network = Network::here();
         let name = name(settings.scope, (nic, endpoint));
-        let listener = Listener::new(&name, BACKLOG, (&port, endpoint), || network.socket())?;
+        let listener = NameListener::new(&name, BACKLOG, (&port, endpoint), || network.socket())?;
         let refused = PortError::system("open shared memory", &port, REMEDY);
         let epoll = watch(&listener).map_err(&refused)?;
-        let again = Again::new(&epoll, AGAIN).map_err(&refused)?;
+        let again = RetryTimer::new(&epoll, AGAIN).map_err(&refused)?;
         let calls = Calls::new().map_err(&refused)?;
         Ok(Self {
             nic,
@@ -322,7 +322,7 @@ fn number((nic, endpoint): Key) -> u64 {
     u64::from_be_bytes([0, a, b, c, d, e, f, endpoint])
 }
 
-fn watch(listener: &Listener) -> io::Result<OwnedFd> {
+fn watch(listener: &NameListener) -> io::Result<OwnedFd> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
     epoll::add(&epoll, listener, epoll::EventData::new_u64(LISTENER), flags)?;

@@ -45,7 +45,7 @@ const fn lines_of(bytes: usize) -> u64 {
 
 /// What a record is; its number is bits 30 and 31 of the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RecordKind {
     Frame = 0,
     /// The announcement of a message, and where that lies in the memory of the producer.
     Reference = 1,
@@ -150,7 +150,7 @@ impl Producer {
 
     /// Adds a record of these parts, [`ROOM`] bytes at most; `false` if there is no room for it
     /// now.
-    pub(super) fn push(&mut self, kind: Kind, parts: &[&[u8]]) -> bool {
+    pub(super) fn push(&mut self, kind: RecordKind, parts: &[&[u8]]) -> bool {
         let length = parts.iter().map(|part| part.len()).sum();
         let lines = lines_of(length);
         let to_end = self.ring.to_end(self.next);
@@ -239,7 +239,7 @@ pub(super) struct Consumer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Nothing,
-    Record(Kind, usize),
+    Record(RecordKind, usize),
     /// What cannot be: the producer is out of its mind.
     Nonsense,
 }
@@ -262,8 +262,8 @@ impl Consumer {
         }
         let (kind, length) = (low >> KIND, (low & ((1 << KIND) - 1)) as usize);
         let kind = match kind {
-            0 => Kind::Frame,
-            1 => Kind::Reference,
+            0 => RecordKind::Frame,
+            1 => RecordKind::Reference,
             _ => return Next::Nonsense,
         };
         if length > ROOM || lines_of(length) > self.ring.to_end(self.next) {
@@ -338,7 +338,7 @@ mod tests {
 
     fn push(producer: &mut Producer, bytes: &[u8]) -> bool {
         let (first, second) = bytes.split_at(bytes.len() / 3);
-        producer.push(Kind::Frame, &[first, second])
+        producer.push(RecordKind::Frame, &[first, second])
     }
 
     #[test]
@@ -356,7 +356,7 @@ mod tests {
                 }
                 for length in lengths {
                     assert!(consumer.is_ready());
-                    assert_eq!(consumer.pop(&mut room), Next::Record(Kind::Frame, *length));
+                    assert_eq!(consumer.pop(&mut room), Next::Record(RecordKind::Frame, *length));
                     assert!(room[..*length].iter().all(|byte| *byte == round));
                 }
                 assert_eq!(consumer.pop(&mut room), Next::Nothing);
@@ -383,7 +383,7 @@ mod tests {
         while consumer.pop(&mut room) != Next::Nothing {}
         for _ in 0..19 {
             assert!(push(&mut producer, &[7; 5]));
-            assert_eq!(consumer.pop(&mut room), Next::Record(Kind::Frame, 5));
+            assert_eq!(consumer.pop(&mut room), Next::Record(RecordKind::Frame, 5));
             assert_eq!(consumer.pop(&mut room), Next::Nothing);
         }
     }
@@ -398,7 +398,7 @@ mod tests {
         assert_eq!(count, LINES - 1);
         producer.lose();
         assert_eq!((consumer.lost(), consumer.lost()), (1, 0));
-        assert_eq!(consumer.pop(&mut vec![0; ROOM]), Next::Record(Kind::Frame, 9));
+        assert_eq!(consumer.pop(&mut vec![0; ROOM]), Next::Record(RecordKind::Frame, 9));
         assert!(push(&mut producer, &[1; 9]) && !push(&mut producer, &[1; 9]));
     }
 
@@ -406,14 +406,14 @@ mod tests {
     fn what_is_void_is_known_to_be_so_and_what_comes_later_is_not() {
         let (mut producer, mut consumer) = ring();
         let mut room = vec![0; ROOM];
-        assert!((0..2).all(|_| producer.push(Kind::Reference, &[&[1; 9]])));
-        assert_eq!(consumer.pop(&mut room), Next::Record(Kind::Reference, 9));
+        assert!((0..2).all(|_| producer.push(RecordKind::Reference, &[&[1; 9]])));
+        assert_eq!(consumer.pop(&mut room), Next::Record(RecordKind::Reference, 9));
         let first = consumer.end();
         assert!(consumer.was_valid(first));
         producer.void();
         consumer.pop(&mut room);
         assert!(!consumer.was_valid(first) && !consumer.was_valid(consumer.end()));
-        assert!(producer.push(Kind::Reference, &[&[1; 9]]));
+        assert!(producer.push(RecordKind::Reference, &[&[1; 9]]));
         consumer.pop(&mut room);
         let last = consumer.end();
         assert!(!consumer.was_valid(first) && consumer.was_valid(last));

@@ -5,7 +5,7 @@ use mx::wire::{BULK_PAYLOAD, FrameType, RUN_HEAD, Run};
 use rustix::event::epoll;
 
 use super::link::{Key, Outbound};
-use super::ring::Kind;
+use super::ring::RecordKind;
 use super::{ABSENCE, OUTBOUND, SEND_TIMEOUT, ShmPort, name, number};
 use crate::port::{Address, BulkPath, BulkState};
 use sys::clock;
@@ -28,14 +28,14 @@ impl ShmPort {
         if first.first() == Some(&(FrameType::Rendezvous as u8)) && !data.is_empty() {
             let [at, length] = [data.as_ptr() as u64, data.len() as u64].map(u64::to_ne_bytes);
             self.counters.went(0, data.len());
-            return self.send(to, Kind::Reference, &[&at, &length, first]);
+            return self.send(to, RecordKind::Reference, &[&at, &length, first]);
         }
         let all = first.len() + data.len();
         let run = first.split_first_chunk().filter(|_| all > RUN_HEAD + BULK_PAYLOAD);
         let run = run.and_then(|(head, lead)| Some((Run::new(head, all - RUN_HEAD)?, lead)));
         match run {
             Some((run, lead)) => self.send_run(to, run, lead, data),
-            None => self.send(to, Kind::Frame, &[first, data]),
+            None => self.send(to, RecordKind::Frame, &[first, data]),
         }
     }
 
@@ -47,14 +47,14 @@ impl ShmPort {
             let (first, second);
             (first, lead) = lead.split_at(lead.len().min(run.next()));
             (second, data) = data.split_at(run.next() - first.len());
-            has_room = self.send(to, Kind::Frame, &[&run.head(), first, second]);
+            has_room = self.send(to, RecordKind::Frame, &[&run.head(), first, second]);
             run.advance(run.next());
         }
         has_room
     }
 
     /// Sends a record after those that wait for room; `false` if it does, too.
-    fn send(&mut self, to: Key, kind: Kind, parts: &[&[u8]]) -> bool {
+    fn send(&mut self, to: Key, kind: RecordKind, parts: &[&[u8]]) -> bool {
         if self.staged.is_empty() && self.push(to, kind, parts) {
             return true;
         }
@@ -77,9 +77,9 @@ impl ShmPort {
 
     /// Puts a record into the ring of an endpoint; `false` if there is no room for it now. If there
     /// has been none for a while it is lost.
-    fn push(&mut self, to: Key, kind: Kind, parts: &[&[u8]]) -> bool {
+    fn push(&mut self, to: Key, kind: RecordKind, parts: &[&[u8]]) -> bool {
         let length = parts.iter().map(|part| part.len()).sum();
-        let is_bulk = kind == Kind::Reference || length > self.settings.mtu.into();
+        let is_bulk = kind == RecordKind::Reference || length > self.settings.mtu.into();
         let Some(link) = self.link(to) else {
             self.counters.refused += 1;
             return true;
@@ -115,7 +115,7 @@ impl ShmPort {
         for endpoint in 0..=255 {
             let to = (self.nic, endpoint);
             if endpoint != self.endpoint && self.link(to).is_some() {
-                self.push(to, Kind::Frame, &[frame]);
+                self.push(to, RecordKind::Frame, &[frame]);
             }
         }
     }

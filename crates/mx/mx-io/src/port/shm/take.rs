@@ -1,7 +1,7 @@
 //! Frames that come from endpoints of this host.
 
 use super::ShmPort;
-use super::ring::{Kind, Next};
+use super::ring::{Next, RecordKind};
 use crate::port::{Address, Reference, TakeFrame, is_for};
 
 impl ShmPort {
@@ -27,8 +27,8 @@ impl ShmPort {
                 Next::Record(kind, length) => (kind, &record[..length]),
             };
             let referring = match kind {
-                Kind::Frame => Some((record, None)),
-                Kind::Reference => referring(record, [inbound.number, ring.end()]),
+                RecordKind::Frame => Some((record, None)),
+                RecordKind::Reference => referring(record, [inbound.number, ring.end()]),
             };
             let Some((frame, reference)) = referring.filter(|(frame, _)| is_for(frame, *endpoint))
             else {
@@ -36,7 +36,7 @@ impl ShmPort {
                 continue;
             };
             counters.came(frame.len());
-            let is_bulk = kind == Kind::Reference || frame.len() > settings.mtu.into();
+            let is_bulk = kind == RecordKind::Reference || frame.len() > settings.mtu.into();
             counters.bulk_in += u64::from(is_bulk);
             match reference {
                 Some(reference) => take.take_reference(from, frame, reference),

@@ -53,7 +53,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::time::Timespec;
 
-use super::again::Again;
+use super::again::RetryTimer;
 use super::{
     Identity, NicId, Outgoing, Port, PortCounters, PortError, TakeFrame, Transmitted, WriteFrame,
     in_turns,
@@ -110,7 +110,7 @@ struct Bulk {
     /// Readable if a connection is, or has room again.
     epoll: OwnedFd,
     /// Accepts who could not be accepted.
-    again: Again,
+    again: RetryTimer,
     connections: FxHashMap<u64, Connection>,
     latest_token: u64,
     /// Those that are open, by peer.
@@ -257,7 +257,7 @@ impl Bulk {
         };
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
-        let again = Again::new(&epoll, AGAIN)?;
+        let again = RetryTimer::new(&epoll, AGAIN)?;
         Ok(Self {
             own: (outer.nic_id(), outer.endpoint()),
             mtu: outer.mtu().into(),
