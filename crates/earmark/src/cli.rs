@@ -23,11 +23,11 @@ use crate::command::watch::WatchArgs;
 use crate::probe_blind::BlindArgs;
 use crate::probe_blind::bulk::BulkArgs;
 use bench::experiment::Experiment;
-use bench::kernel::Suite;
 use bench::options::{ExperimentOptions, NicOptions, duration, number};
 use bench::scenario;
 use bench::sweep::ShardArgs;
 use bench::world::WorldKind;
+use lab::kernel::Suite;
 use probe::echo::EchoArgs;
 use tune::peer::ServeArgs;
 

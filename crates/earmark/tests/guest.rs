@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use bench::kernel::{self, Needs, PACKAGED};
 use lab::guest::protocol::{Event, Order, Spawn, Status, Stream, TimedCommand};
 use lab::guest::{Guest, GuestError, GuestSettings};
 use lab::host::Host;
+use lab::kernel::{self, Needs, PACKAGED};
 use lab::machine::Machine;
 use rustix::process::{Pid, Signal, kill_process};
 use sys::station::Station;

@@ -5,7 +5,7 @@
 
 use std::process::{Command, Stdio};
 
-use bench::kernel::{self, Needs, PACKAGED};
+use lab::kernel::{self, Needs, PACKAGED};
 use rustix::process::{Pid, Signal, kill_process};
 
 mod common;

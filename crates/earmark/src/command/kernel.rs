@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use bench::kernel::{self, Suite};
+use lab::kernel::{self, Suite};
 use report::{outln, output};
 
 /// Finds the kernel, or that of `suite`, or builds it, and prints where it is.

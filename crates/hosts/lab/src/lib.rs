@@ -40,6 +40,7 @@
 //! |---|---|
 //! | [`host`], [`tap`] | hosts made of namespaces, and their interfaces |
 //! | [`guest`], [`machine`] | hosts made of Linux in user mode; either kind |
+//! | [`kernel`] | the kernel of guests, found or built |
 //! | [`plane`], [`napi`] | the ports, their links and the switch; a driver for hosts without one |
 //! | [`dataplane`], [`wait`] | the thread that owns them, in real and in virtual time |
 //! | [`calendar`] | the clocks of guests in virtual time |
@@ -55,6 +56,7 @@ pub mod control;
 pub mod dataplane;
 pub mod guest;
 pub mod host;
+pub mod kernel;
 mod lab;
 pub mod machine;
 pub mod napi;

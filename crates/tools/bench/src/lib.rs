@@ -43,7 +43,7 @@
 //!   [`compare`]: figures;
 //! - [`options`], [`applicability`], [`suggestions`], [`marks`], [`scenario`]: what is asked for;
 //! - [`calibrate`], [`costs`]: what an interrupt and a packet cost a host, measured and modelled;
-//! - [`kernel`], [`environment`]: the guests' kernel, this machine.
+//! - [`environment`]: this machine.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
@@ -57,7 +57,6 @@ pub mod costs;
 pub mod environment;
 pub mod experiment;
 pub mod histogram;
-pub mod kernel;
 mod keys;
 pub mod marks;
 pub mod measurement;

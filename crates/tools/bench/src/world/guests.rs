@@ -19,8 +19,8 @@ use sys::station::Station;
 use vhost::Device;
 
 use super::setup;
-use crate::kernel::{self, Needs};
 use crate::options::{NicOptions, Ports, Text};
+use lab::kernel::{self, Needs};
 
 /// Where a guest finds its NIC.
 const NIC_SOCKET: &str = "/run/nic.sock";
@@ -61,10 +61,6 @@ pub(super) enum GuestTime {
 impl Guests {
     /// Prepares a guest for each of `names`. Their drivers will believe `moderation` to be in force
     /// on the ports that take it.
-    ///
-    /// # Errors
-    /// If there is no kernel, the options do not go together, or the system refuses a host or a
-    /// socket.
     pub(super) fn prepare(
         names: &[String],
         options: &NicOptions,
@@ -149,9 +145,6 @@ pub(super) struct BootList(Vec<Prepared>);
 
 impl BootList {
     /// Boots them; whoever owns their ports must be there.
-    ///
-    /// # Errors
-    /// If a kernel cannot be started.
     pub(super) fn boot(self) -> Result<Vec<Guest>> {
         let boot = |Prepared { host, settings }| Ok(Guest::start(host, &settings)?);
         self.0.into_iter().map(boot).collect()

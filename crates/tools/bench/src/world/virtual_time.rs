@@ -41,13 +41,10 @@ pub struct Virtual {
 
 impl Virtual {
     /// The world that `options` describe; guests are booted for each round.
-    ///
-    /// # Errors
-    /// If there is no kernel with virtual time, or the options do not go together.
     pub fn new(options: &NicOptions, privilege: Privilege) -> Result<Self> {
         setup::mtu(options)?;
         let options = with_usual_cable(options);
-        let kernel = crate::kernel::find(crate::kernel::Needs::VirtualTime)?;
+        let kernel = lab::kernel::find(lab::kernel::Needs::VirtualTime)?;
         let environment = Environment {
             wait: "virtual time".to_owned(),
             interrupt_latency_us: Some(options.interrupt_latency.unwrap_or(0)),

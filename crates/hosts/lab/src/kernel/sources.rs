@@ -16,7 +16,6 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::process::text;
 use super::recipe;
-use super::versions::numbers;
 
 /// A suite of the distribution's archive, as in `sources.list(5)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,9 +53,6 @@ pub(super) struct Sources {
 impl Sources {
     /// The newest that apt knows; or, with a suite, the newest of that, whose lists are read into
     /// `directory`.
-    ///
-    /// # Errors
-    /// If there are none that are new enough, or the suite cannot be read.
     pub(super) fn newest(suite: Option<&Suite>, directory: &Path) -> Result<Self> {
         let options = match suite {
             Some(suite) => read_lists(suite, directory)?,
@@ -80,6 +76,12 @@ impl Sources {
         apt.args(&self.options).args(["download", "-q", &self.package]);
         apt
     }
+}
+
+/// The numbers in a version, by which versions compare.
+pub(super) fn numbers(version: &str) -> Vec<u64> {
+    let digits = version.split(|c: char| !c.is_ascii_digit());
+    digits.filter_map(|digits| digits.parse().ok()).collect()
 }
 
 /// The package of the newest series in what `apt-cache search` printed.
@@ -187,5 +189,6 @@ mod tests {
         assert_eq!(newest_of(found), Some("linux-source-7.2"));
         assert_eq!(newest_of("linux-source-6.1 - Linux kernel source"), None);
         assert_eq!(newest_of(""), None);
+        assert!(numbers("6.12.117-1") > numbers("6.12.99-2"));
     }
 }

@@ -14,12 +14,9 @@
 
 mod build;
 mod cache;
-mod edit;
-mod pci;
 mod process;
 pub mod recipe;
 mod sources;
-mod versions;
 
 use std::path::{Path, PathBuf};
 
@@ -47,9 +44,6 @@ pub enum Needs {
 }
 
 /// The kernel to use: the one that `EARMARK_KERNEL` names, one that was built, or the packaged one.
-///
-/// # Errors
-/// If there is none; nothing is built here, since that takes minutes.
 pub fn find(needs: Needs) -> Result<PathBuf> {
     if let Some(path) = std::env::var_os(VARIABLE).map(PathBuf::from) {
         if !path.is_file() {

@@ -10,10 +10,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use super::cache::Cache;
-use super::edit::{self, Edit};
-use super::pci::PCI_OVER_VIRTIO;
 use super::process::{output_of, piped, run};
-use super::recipe;
+use super::recipe::{self, SERIES, When};
 use super::sources::{Sources, Suite};
 
 /// The programs that the build runs, and Debian's packages of them.
@@ -32,9 +30,6 @@ const TOOLS: [(&str, &str); 10] = [
 
 /// The kernel: one that was built by this recipe, or a new one of the newest sources: of those that
 /// the machine's apt knows, or of a suite. `report` gets a line before each step.
-///
-/// # Errors
-/// If the sources or a tool are missing, or a step of the build fails.
 pub fn find_or_build(suite: Option<&Suite>, report: fn(Arguments<'_>)) -> Result<PathBuf> {
     let cache = Cache::open(suite)?;
     if let Some(path) = cache.newest() {
@@ -47,7 +42,7 @@ pub fn find_or_build(suite: Option<&Suite>, report: fn(Arguments<'_>)) -> Result
     let sources = Sources::newest(suite, directory)?;
     let kernel = cache.kernel(&sources.version);
     if kernel.is_file() {
-        // Somebody else has built it while this one waited.
+        // Another process has built it meanwhile.
         return Ok(kernel);
     }
     let build = Build { directory, sources: &sources, started, report };
@@ -138,8 +133,7 @@ impl Build<'_> {
     }
 
     fn configure(&self) -> Result<()> {
-        self.keep_randomness_out()?;
-        self.make_faster()?;
+        self.edit()?;
         let fragment = self.directory.join("um.config");
         fs::write(&fragment, recipe::CONFIG)
             .with_context(|| format!("write {}", fragment.display()))?;
@@ -162,41 +156,26 @@ impl Build<'_> {
         Ok(())
     }
 
-    fn keep_randomness_out(&self) -> Result<()> {
-        let write = |path: &Path, text: &str| {
-            fs::write(path, text).with_context(|| format!("write {}", path.display()))
-        };
+    fn edit(&self) -> Result<()> {
         let (file, text) = recipe::REPLACED;
-        write(&self.source().join(file), text)?;
-        self.must_edit(&[&[recipe::NO_RANDOMNESS]])?;
-        self.must_edit(&[&recipe::INTERRUPTED_AND_RUN])?;
-        self.must_edit(&PCI_OVER_VIRTIO)
-    }
-
-    /// Makes the edits of one series.
-    fn must_edit(&self, series: &[&[Edit]]) -> Result<()> {
-        for edits in series {
-            if edit::make(edits, &self.source())? {
-                return Ok(());
+        let path = self.source().join(file);
+        fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
+        let package = &self.sources.package;
+        let mut fit = Vec::new();
+        for series in SERIES.iter() {
+            if series.make(&self.source())? {
+                fit.push(&series.name);
+            } else if series.when == When::Faster {
+                let name = &series.name;
+                self.report(&format!("{package}: {name} does not fit; guests will be slower"));
             }
         }
-        let files: Vec<_> = series.iter().filter_map(|edits| Some(edits.first()?.file)).collect();
-        bail!(
-            "edit {}: none of {} has what is replaced there; please report this",
-            self.sources.package,
-            files.join(", ")
-        );
-    }
-
-    fn make_faster(&self) -> Result<()> {
-        for edits in recipe::WHERE_NEEDED {
-            edit::make(edits, &self.source())?;
-        }
-        for edits in recipe::FASTER {
-            if !edit::make(edits, &self.source())? {
-                let package = &self.sources.package;
-                self.report(&format!("{package} is another series; guests will be slower"));
-            }
+        let mut required = SERIES.iter().filter(|series| series.when == When::Required);
+        if let Some(missing) = required.find(|series| !fit.contains(&&series.name)) {
+            bail!(
+                "edit {package}: it lacks the text that {} replaces; please report this",
+                missing.name
+            );
         }
         Ok(())
     }

@@ -10,8 +10,7 @@ use rustix::fs::{FlockOperation, flock};
 use sys::files::Directory;
 
 use super::recipe;
-use super::sources::Suite;
-use super::versions::numbers;
+use super::sources::{Suite, numbers};
 
 /// The directory of built kernels.
 pub(super) struct Cache {
@@ -128,7 +127,7 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("earmark-cache-{}", std::process::id()));
         let cache = Cache::at(directory.clone()).unwrap();
         drop(cache.lock(|_| {}).unwrap());
-        // A lock is no way to another file.
+        // A lock must not lead to another file.
         let victim = directory.join("victim");
         fs::write(&victim, "precious").unwrap();
         fs::remove_file(directory.join("lock")).unwrap();
