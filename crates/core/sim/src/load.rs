@@ -63,13 +63,11 @@ pub struct Outcome {
 
 impl Outcome {
     /// Bytes received, in megabits a second.
-    #[must_use]
     pub const fn mbit(&self) -> u64 {
         self.bytes * 8_000 / self.span.as_nanos()
     }
 
     /// The latency that so many of a thousand messages do not exceed.
-    #[must_use]
     pub fn permille(&self, of: usize) -> Duration {
         let at = (self.latencies.len() * of / 1000).min(self.latencies.len().saturating_sub(1));
         self.latencies.get(at).copied().unwrap_or_default()
@@ -90,7 +88,6 @@ struct Running<'a> {
 ///
 /// # Panics
 /// If a request fails.
-#[must_use]
 pub fn run(load: &Load) -> Outcome {
     let hosts = load.pairs.iter().map(|(a, b)| *a.max(b)).max().unwrap_or(0) + 1;
     let mut world = World::new(load.wires, hosts, load.seed);

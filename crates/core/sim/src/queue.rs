@@ -25,7 +25,6 @@ impl<T> Queue<T> {
     }
 
     /// When the next event happens.
-    #[must_use]
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.events.first_key_value().map(|((at, _), _)| *at)
     }

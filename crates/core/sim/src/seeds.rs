@@ -81,7 +81,6 @@ fn sometimes(random: &mut Prng, of: u64, most: u64) -> u32 {
 
 impl Setup {
     /// What this seed decides.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         let random = &mut Prng::new(seed);
         let hosts = match random.below(10) {

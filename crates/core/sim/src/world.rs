@@ -92,7 +92,6 @@ const RING: Duration = Duration::from_micros(2);
 const MAX_LENGTH: usize = ETHERNET + mx::config::MAX_MTU as usize;
 
 /// The address of the endpoint of a host.
-#[must_use]
 pub const fn address(host: usize) -> Address {
     let [high, low] = (host as u16).to_be_bytes();
     Address { nic: NicId([2, 0, 0, 0, high, low]), endpoint: 3 }
@@ -100,7 +99,6 @@ pub const fn address(host: usize) -> Address {
 
 impl World {
     /// A world without endpoints.
-    #[must_use]
     pub fn new(wires: Wires, hosts: usize, seed: u64) -> Self {
         let mut random = Prng::new(seed);
         Self {
@@ -116,25 +114,21 @@ impl World {
     }
 
     /// The time.
-    #[must_use]
     pub const fn now(&self) -> Instant {
         self.now
     }
 
     /// What has been counted.
-    #[must_use]
     pub const fn counts(&self) -> Counts {
         self.counts
     }
 
     /// A number that two runs share if the same happened in both.
-    #[must_use]
     pub const fn hash(&self) -> u64 {
         self.hash
     }
 
     /// Frames that the switch had no room for.
-    #[must_use]
     pub fn overflowed(&self) -> u64 {
         self.network.down.iter().map(|link| link.counters().overflowed).sum()
     }
@@ -170,7 +164,6 @@ impl World {
     }
 
     /// The endpoint of a host.
-    #[must_use]
     pub fn end(&self, host: usize) -> Option<&End> {
         self.hosts[host].end.as_ref()
     }

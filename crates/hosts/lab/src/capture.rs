@@ -73,17 +73,11 @@ pub struct Capture {
 
 impl Capture {
     /// Creates the file at `path`, with an interface for each of `ports`, in real time.
-    ///
-    /// # Errors
-    /// If the file cannot be created or its first blocks not be written.
     pub fn create(path: &Path, ports: &[&str]) -> Result<Self, CaptureError> {
         Self::since(path, ports, clock::wall_clock_nanos() - clock::now().as_nanos())
     }
 
     /// The same in virtual time: the file says nothing of the machine or the moment.
-    ///
-    /// # Errors
-    /// As for [`create`](Self::create).
     pub fn create_virtual(path: &Path, ports: &[&str]) -> Result<Self, CaptureError> {
         Self::since(path, ports, BEGINNING_OF_TIME)
     }
@@ -129,9 +123,6 @@ impl Capture {
 
     /// Ends the capture; how many frames are missing because they came faster than they were
     /// written.
-    ///
-    /// # Errors
-    /// If the file could not be written to the end.
     pub fn finish(mut self) -> Result<u64, CaptureError> {
         self.close().map_err(|source| CaptureError { path: self.path.clone(), source })?;
         Ok(self.missed)

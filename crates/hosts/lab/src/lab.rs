@@ -19,7 +19,6 @@ pub const MAX_MTU: u32 = 65_521;
 pub const MAX_HOSTS: usize = 26;
 
 /// The names of the first `count` hosts: `a`, `b`, and so on, at most [`MAX_HOSTS`].
-#[must_use]
 pub fn names(count: usize) -> Vec<String> {
     ('a'..='z').take(count).map(String::from).collect()
 }
@@ -79,10 +78,6 @@ pub struct Lab {
 
 impl Lab {
     /// Builds the hosts and brings their interfaces up.
-    ///
-    /// # Errors
-    ///
-    /// If the settings make no sense, or the kernel refuses a namespace or a device.
     pub fn create(settings: &LabSettings) -> Result<Self, LabError> {
         let mut earlier = settings.names.iter().enumerate();
         if let Some((_, twice)) = earlier.find(|(at, name)| settings.names[..*at].contains(name)) {

@@ -24,11 +24,6 @@ pub trait Machine {
 
     /// Starts a command that [`Machine::command`] has made. The child ends as the program ends, and
     /// takes signals for it; killing it kills the program.
-    ///
-    /// # Errors
-    ///
-    /// If the machine is gone, or the program cannot be started. A guest finds out only later that
-    /// it has no such program; then the child says so and ends with status 127.
     fn spawn(&self, command: &mut Command) -> Result<Child, HostError>;
 
     /// How it has ended, if it has.
@@ -40,10 +35,6 @@ pub trait Machine {
     }
 
     /// Runs a command that [`Machine::command`] has made, and collects its output.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Machine::spawn`], and if the output cannot be read.
     fn output(&self, command: &mut Command) -> Result<Output, HostError> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = self.spawn(command)?;

@@ -28,15 +28,9 @@ pub trait Stack: Send {
 
     /// Takes the next frame that the stack sent on `queue` in place of what is in `frame`; `false`
     /// if there is none.
-    ///
-    /// # Errors
-    /// If the interface is gone.
     fn transmit(&self, queue: usize, frame: &mut Vec<u8>) -> io::Result<bool>;
 
     /// Hands a frame to the stack.
-    ///
-    /// # Errors
-    /// If the stack does not take it.
     fn deliver(&self, queue: usize, frame: &[u8]) -> io::Result<()>;
 }
 
@@ -51,7 +45,6 @@ pub struct NapiDriver<S> {
 
 impl<S: Stack> NapiDriver<S> {
     /// A driver for `stack` and each of its queues.
-    #[must_use]
     pub fn new(stack: S) -> Self {
         let polling = vec![false; stack.queues()];
         Self { stack, polling, refused: 0, receive_time: Duration::ZERO }

@@ -83,7 +83,6 @@ pub struct Plane {
 
 impl Plane {
     /// Joins the ports that `plans` describe.
-    #[must_use]
     pub fn new(plans: Vec<PortPlan>, capture: Option<Capture>, now: Instant) -> Self {
         Self {
             switch: Switch::new(plans.len()),
@@ -94,26 +93,22 @@ impl Plane {
     }
 
     /// How many ports there are.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.ports.len()
     }
 
     /// Whether there is no port at all.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ports.is_empty()
     }
 
     /// The descriptors of port `number`, in the order of its host's sources.
-    #[must_use]
     pub fn fds(&self, number: usize) -> Vec<BorrowedFd<'_>> {
         self.ports[number].inner.host.fds()
     }
 
     /// When [`carry`](Self::carry) and [`serve`](Self::serve) have something to do next; it may
     /// have passed.
-    #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let deadlines = self.ports.iter().flat_map(|state| {
             let more = state.more.then_some(Instant::ZERO);
@@ -194,7 +189,6 @@ impl Plane {
     }
 
     /// Whether looking for frames costs next to nothing with every host.
-    #[must_use]
     pub fn is_in_memory(&self) -> bool {
         self.ports.iter().all(|state| state.is_in_memory)
     }
@@ -286,19 +280,16 @@ impl Plane {
     }
 
     /// What the ports have counted up to `now`.
-    #[must_use]
     pub fn snapshot(&self, now: Instant) -> Vec<PortSnapshot> {
         self.ports.iter().map(|state| state.snapshot(now)).collect()
     }
 
     /// The last events of each port, oldest first.
-    #[must_use]
     pub fn events(&self) -> Vec<Vec<Event>> {
         self.ports.iter().map(|state| state.inner.watch.events()).collect()
     }
 
     /// The names of the ports.
-    #[must_use]
     pub fn port_names(&self) -> Vec<&str> {
         self.ports.iter().map(|state| state.name.as_str()).collect()
     }
@@ -309,14 +300,12 @@ impl Plane {
     }
 
     /// Whether the host of port `number` has moderation registers of its own.
-    #[must_use]
     pub fn has_registers(&self, number: usize) -> bool {
         self.interval(number, 0).is_some()
     }
 
     /// The least time between two interrupts of a receive queue that the driver of the host of port
     /// `number` has asked for, if it moderates by registers.
-    #[must_use]
     pub fn interval(&self, number: usize, queue: usize) -> Option<Duration> {
         self.ports[number].inner.host.interval(queue)
     }

@@ -23,7 +23,6 @@ pub struct QueueSnapshot {
 
 impl QueueSnapshot {
     /// What `queue` shows now.
-    #[must_use]
     pub fn of<F>(queue: &nic::queue::Queue<F>) -> Self {
         let (moderation, counters) = (*queue.moderation(), *queue.counters());
         Self { moderation, in_force: queue.in_force(), counters }

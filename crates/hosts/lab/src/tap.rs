@@ -131,11 +131,6 @@ impl Stack for Tap {
 
 impl Tap {
     /// Creates a device with `queues` queues in a host. It is down and has no address yet.
-    ///
-    /// # Errors
-    ///
-    /// If the name is invalid or in use, the device file is missing or forbidden, or the kernel
-    /// refuses the number of queues or the MTU.
     pub fn create(host: &Host, name: &str, queues: u16, mtu: u32) -> Result<Self, TapError> {
         if !is_interface_name(name) {
             return Err(TapError::Name(name.to_owned()));
@@ -154,7 +149,6 @@ impl Tap {
     }
 
     /// The name of the interface in its host.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -143,9 +143,6 @@ impl Applicability {
 pub(crate) type Declared = (&'static str, Applicability);
 
 /// Refuses what is `given` if none of `uses` takes it.
-///
-/// # Errors
-/// The option, why it is refused, and who takes it.
 pub(crate) fn check(given: &[Declared], uses: &[Use]) -> Result<()> {
     for (field, takers) in given {
         if !uses.iter().any(|one| takers.take(one)) {

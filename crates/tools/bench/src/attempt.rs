@@ -28,9 +28,6 @@ impl CellRounds {
 }
 
 /// Plays one round. One in which nothing was measured is marked, and costs the others nothing.
-///
-/// # Errors
-/// If the world itself fails: a host or a port that is gone, a program that cannot be started.
 pub fn attempt(
     world: &dyn World,
     plan: &Plan,
@@ -47,9 +44,6 @@ pub fn attempt(
 }
 
 /// Ends a run that has no figures at all, instead of trying it again and again.
-///
-/// # Errors
-/// Why the first cell has no figures, if none has any.
 pub fn refuse_nothing<'a>(mut cells: impl Iterator<Item = &'a CellRounds> + Clone) -> Result<()> {
     let first = cells.clone().find_map(|cell| cell.missed.first());
     match first {
@@ -59,9 +53,6 @@ pub fn refuse_nothing<'a>(mut cells: impl Iterator<Item = &'a CellRounds> + Clon
 }
 
 /// A round in which nothing happened has no figures.
-///
-/// # Errors
-/// If a player that should have received something did not; and what was seen of the cause.
 pub fn refuse_silence(plan: &Plan, slice: &Slice) -> Result<(), NotMeasured> {
     for (part, record) in &slice.records {
         let (counter, what) = match part {

@@ -93,7 +93,6 @@ pub struct Missed {
 
 impl Calibration {
     /// The options of virtual time that these constants are.
-    #[must_use]
     pub fn options(&self) -> String {
         let interrupt = self.invalid_frames.interrupt_ns.map(|ns| ("interrupt", ns));
         let others = [("packet", self.datagrams.packet_ns), ("send", self.send_ns)];
@@ -105,9 +104,6 @@ impl Calibration {
 
 /// Measures, `rounds` times, each setting for so many seconds. A measurement that has no figures,
 /// on a machine that is too busy, costs the others nothing.
-///
-/// # Errors
-/// If the world cannot be built, or an experiment fails.
 pub fn run(
     seconds: f64,
     rounds: u32,

@@ -68,7 +68,6 @@ impl Figure {
     ];
 
     /// For people.
-    #[must_use]
     pub fn title(self) -> &'static str {
         match self {
             Self::LatencyP50 => "latency p50",
@@ -119,9 +118,6 @@ impl Ratio {
 }
 
 /// Opens a world of two hosts.
-///
-/// # Errors
-/// If the options do not go together, or the system refuses a part of it.
 pub fn open(world: WorldKind, nic: &NicOptions, privilege: Privilege) -> Result<Box<dyn World>> {
     Ok(match world {
         WorldKind::Live => Box::new(Live::start(2, nic, privilege)?),
@@ -130,17 +126,11 @@ pub fn open(world: WorldKind, nic: &NicOptions, privilege: Privilege) -> Result<
 }
 
 /// Plays all of `turns` in `world`, and ends it.
-///
-/// # Errors
-/// If the world or a player fails, or nothing was measured.
 pub fn run(turns: &Turns<'_>, world: Box<dyn World>, progress: &Progress) -> Result<Comparison> {
     of(turns, turns.play(Shard::WHOLE, || Ok(world), progress)?)
 }
 
 /// Sums up what has been played of `turns`.
-///
-/// # Errors
-/// If nothing was measured.
 pub fn of(turns: &Turns<'_>, mut played: Played) -> Result<Comparison> {
     let Turns { experiment, options, .. } = *turns;
     let name = experiment.name();

@@ -16,7 +16,6 @@ const LONGEST_NS: u32 = 1_000_000_000;
 
 impl EachHost {
     /// The one of host `number`.
-    #[must_use]
     pub fn of(&self, number: usize) -> Duration {
         let nanos = self.0.get(number).or(self.0.last()).copied().unwrap_or_default();
         Duration::from_nanos(nanos.into())
@@ -56,7 +55,6 @@ pub enum CostSet {
 
 impl CostSet {
     /// The constants, each with its source.
-    #[must_use]
     pub fn costs(self) -> Costs {
         match self {
             // "Finding a Tradeoff between Host Interrupt Load and MPI Latency over Ethernet",
@@ -74,7 +72,6 @@ impl CostSet {
 }
 
 /// What hosts a and b cost, in words: empty if nothing does.
-#[must_use]
 pub fn describe(hosts: [Costs; 2]) -> String {
     match hosts.map(|costs| in_words(&costs)) {
         [a, b] if a == b => a,

@@ -62,7 +62,6 @@ pub struct Environment {
 
 impl Environment {
     /// Reads what can be read of this machine; the rest is the world's to fill in.
-    #[must_use]
     pub fn read(world: &str) -> Self {
         let uname = rustix::system::uname();
         Self {
@@ -91,14 +90,12 @@ impl Environment {
     }
 
     /// The machine, in words.
-    #[must_use]
     pub fn machine(&self) -> String {
         let Self { cpus, cpu_model, kernel, load_average, privilege, .. } = self;
         format!("{cpus} x {cpu_model}, Linux {kernel}, load {load_average:.2}, {privilege}")
     }
 
     /// Whether CPU time means anything there.
-    #[must_use]
     pub fn measures_cpu(&self) -> bool {
         self.world != VIRTUAL
     }
@@ -106,7 +103,6 @@ impl Environment {
     /// In which way `other` is a different world, in words: results that may differ because of it
     /// are not those of one world. When it was and under which load makes none, and in virtual time
     /// neither does the machine.
-    #[must_use]
     pub fn difference(&self, other: &Self) -> Option<String> {
         let (one, two) = (serde_json::json!(self), serde_json::json!(other));
         let entries =
@@ -123,7 +119,6 @@ impl Environment {
     }
 
     /// Name and value of each entry, for people.
-    #[must_use]
     pub fn entries(&self) -> Vec<(String, String)> {
         let serde_json::Value::Object(entries) = serde_json::json!(self) else {
             return Vec::new();

@@ -37,7 +37,6 @@ fn bin_of(nanos: u64) -> (u64, u64) {
 }
 
 /// The bins that hold something, ascending.
-#[must_use]
 pub fn bins(distribution: &Distribution) -> Vec<Bin> {
     let mut bins: Vec<Bin> = Vec::new();
     for &[nanos, count] in distribution.buckets.iter().filter(|[nanos, _]| *nanos >= 0) {
@@ -53,7 +52,6 @@ pub fn bins(distribution: &Distribution) -> Vec<Bin> {
 }
 
 /// The bins as lines of text.
-#[must_use]
 pub fn bars(bins: &[Bin], width: Width) -> String {
     let longest = width.bar(BESIDE, WIDTH) as f64;
     let most = bins.iter().map(|bin| bin.count).max().unwrap_or(1) as f64;

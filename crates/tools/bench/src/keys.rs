@@ -37,9 +37,6 @@ impl fmt::Display for Value {
 }
 
 /// Reads options from a table whose keys are their flags.
-///
-/// # Errors
-/// If a key is no flag, or its value is not what the flag takes.
 pub(crate) fn options<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: Args + FromArgMatches,

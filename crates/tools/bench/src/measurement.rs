@@ -39,7 +39,6 @@ pub struct Quantiles {
 
 impl Quantiles {
     /// Those of `distribution`, unless it is empty.
-    #[must_use]
     pub fn of(distribution: &Distribution) -> Option<Self> {
         let summary = distribution.summary();
         (summary.count > 0).then_some(Self {
@@ -303,7 +302,6 @@ pub struct Rounds<'a> {
 
 impl Rounds<'_> {
     /// Sums the rounds up.
-    #[must_use]
     pub fn measurement(&self, environment: Environment) -> Measurement {
         let seconds: f64 = self.slices.iter().map(|slice| slice.seconds).sum();
         let asker = self.merged(Part::Asker);
@@ -471,7 +469,6 @@ impl Rounds<'_> {
 impl Measurement {
     /// The part of the time in which the busiest host's processor was not idle, where that was
     /// modelled.
-    #[must_use]
     pub fn busiest_host(&self) -> Option<f64> {
         let busy = self.ports.iter().filter_map(|port| Some(1.0 - port.processor?.idle));
         busy.max_by(f64::total_cmp)

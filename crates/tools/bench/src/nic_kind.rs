@@ -21,7 +21,6 @@ pub enum NicKind {
 
 impl NicKind {
     /// The adapter, if it is one of Intel's.
-    #[must_use]
     pub fn adapter(self) -> Option<Adapter> {
         match self {
             Self::Virtio => None,
@@ -32,7 +31,6 @@ impl NicKind {
     }
 
     /// The driver of Linux.
-    #[must_use]
     pub fn driver(self) -> &'static str {
         match self {
             Self::Virtio => "virtio_net",

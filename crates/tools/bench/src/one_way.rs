@@ -18,7 +18,6 @@ use crate::slice::{Part, Slice};
 const GUARD_NS: i64 = 20_000_000;
 
 /// Divides the samples of each round at its middle; empty if its agents kept none.
-#[must_use]
 pub fn split(
     slices: &[Slice],
     before: Moderation,
@@ -39,7 +38,6 @@ pub fn split(
 }
 
 /// The halves of a run in which nothing changed; empty unless its agents measured both ways.
-#[must_use]
 pub fn whole(slices: &[Slice], setting: Moderation) -> Vec<OneWayDelays> {
     let records: Vec<&Record> = slices.iter().filter_map(|s| s.record(Part::Asker)).collect();
     let whole = delays(setting, &records, |record, timing| record.distribution(timing));
@@ -92,7 +90,6 @@ fn column(series: &Series, timing: Timing, span: &Range<i64>) -> Distribution {
 }
 
 /// What the two halves say, in words.
-#[must_use]
 pub fn describe(halves: &[OneWayDelays]) -> Option<String> {
     let [before, after] = halves else { return None };
     let moved = |of: fn(&OneWayDelays) -> Option<Quantiles>| Some(of(after)?.p50 - of(before)?.p50);

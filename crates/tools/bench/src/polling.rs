@@ -77,7 +77,6 @@ pub struct Polling {
 
 impl Polling {
     /// Whether programs sleep, and nothing is set for them.
-    #[must_use]
     pub fn is_epoll(&self) -> bool {
         *self == Self::default()
     }

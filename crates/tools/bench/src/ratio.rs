@@ -19,7 +19,6 @@ pub struct Spread {
 impl Spread {
     /// Of pairs of a figure and what it is divided by, one for each round; none if nothing can be
     /// divided by.
-    #[must_use]
     pub fn of(pairs: impl Iterator<Item = (f64, f64)>) -> Option<Self> {
         let mut ratios: Vec<f64> =
             pairs.filter(|(_, to)| *to > 0.0).map(|(of, to)| of / to).collect();
@@ -29,7 +28,6 @@ impl Spread {
     }
 
     /// The cell of a table: the median, and the range if there is more than one round.
-    #[must_use]
     pub fn cell(&self, repeated: bool) -> String {
         let Self { median, min, max } = self.to_owned();
         if repeated {
@@ -44,7 +42,6 @@ impl Spread {
 pub const FIRST: &str = "1";
 
 /// What the reader must know of the ratios to the setting `first`.
-#[must_use]
 pub fn legend(first: &str, repeated: bool) -> String {
     if repeated {
         format!("Ratios to {first}: median of those within rounds (least-greatest).")
@@ -62,7 +59,6 @@ fn digits(ratio: f64) -> String {
 ///
 /// # Panics
 /// If it is empty.
-#[must_use]
 pub fn median(sorted: &[f64]) -> f64 {
     let middle = sorted.len() / 2;
     if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }

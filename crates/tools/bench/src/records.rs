@@ -83,7 +83,6 @@ pub enum Counter {
 pub const SCHEMA: u32 = 1;
 
 /// No times yet, of those that records keep: up to 60 s.
-#[must_use]
 pub fn new_times() -> Times {
     Times::up_to(HIGHEST_NS)
 }
@@ -132,9 +131,6 @@ const LONGEST_QUOTE: usize = 300;
 
 impl Message {
     /// Reads a line that an agent has printed. One on another host may print anything.
-    ///
-    /// # Errors
-    /// What it said instead of a message of an agent.
     pub fn parse(line: &str) -> Result<Self, String> {
         match serde_json::from_str(line) {
             Ok(Self::Record(record)) if !record.is_sound() => {
@@ -191,7 +187,6 @@ impl Series {
 impl Record {
     /// Whether an agent can have measured it: one that was read from a file, or comes from another
     /// host, may be anything. Numbers of a sound one can be added up.
-    #[must_use]
     pub fn is_sound(&self) -> bool {
         let rows = self.series.as_ref().map(|series| (series.columns.len(), &series.rows));
         let mut counts = self.counters.values().chain([&self.window_ns, &self.cpu_ns]);
@@ -220,19 +215,16 @@ impl Record {
     }
 
     /// A counter; 0 if nothing was counted.
-    #[must_use]
     pub fn counter(&self, counter: Counter) -> u64 {
         self.counters.get(&counter).copied().unwrap_or_default()
     }
 
     /// A counter over the window.
-    #[must_use]
     pub fn per_second(&self, counter: Counter) -> f64 {
         self.counter(counter) as f64 * 1e9 / self.window_ns.max(1) as f64
     }
 
     /// A distribution; empty if nothing was recorded.
-    #[must_use]
     pub fn distribution(&self, timing: Timing) -> Distribution {
         self.distributions.get(&timing).cloned().unwrap_or_default()
     }

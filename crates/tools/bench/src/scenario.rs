@@ -82,7 +82,6 @@ pub struct Run {
 
 impl Run {
     /// What it looks at, if it runs in its own world or in the one that was `chosen`.
-    #[must_use]
     pub fn uses(&self, chosen: Option<WorldKind>) -> Use {
         let world = chosen.or(self.world).unwrap_or_default();
         Use { experiment: Some(self.experiment), place: self.nic.place(world) }
@@ -96,17 +95,11 @@ impl Scenario {
     }
 
     /// The one that comes with Earmark under this name, or the one in this file.
-    ///
-    /// # Errors
-    /// If there is neither, or the file does not say what a scenario says.
     pub fn find(name: &str) -> Result<Self> {
         Self::parse_named(name, &Self::text(name)?)
     }
 
     /// The text of what [`find`](Self::find) finds.
-    ///
-    /// # Errors
-    /// If there is no such scenario or file, or the file cannot be read.
     pub fn text(name: &str) -> Result<String> {
         if let Some((_, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
             return Ok((*text).to_owned());
@@ -118,17 +111,11 @@ impl Scenario {
     }
 
     /// Reads the text of the scenario `name`.
-    ///
-    /// # Errors
-    /// As for [`parse`](Self::parse).
     pub fn parse_named(name: &str, text: &str) -> Result<Self> {
         Self::parse(text).with_context(|| format!("read scenario {name}"))
     }
 
     /// Reads a scenario.
-    ///
-    /// # Errors
-    /// If a key is unknown, or a value is not what the flag of that name takes.
     pub fn parse(text: &str) -> Result<Self> {
         let scenario: Self = toml::from_str(text)?;
         let runs = scenario.runs(None)?;
@@ -143,9 +130,6 @@ impl Scenario {
     }
 
     /// Its experiments, or the ones called `chosen`, each with its options.
-    ///
-    /// # Errors
-    /// If it has no such experiment.
     pub fn runs(&self, chosen: Option<Experiment>) -> Result<Vec<Run>> {
         let wanted = |entry: &&Entry| chosen.is_none_or(|chosen| chosen == entry.run);
         let run = |entry: &Entry| Run {

@@ -103,7 +103,6 @@ pub struct PortRecord {
 
 impl NicRecord {
     /// What `snapshot`, of a round alone, says.
-    #[must_use]
     pub fn of(snapshot: &Snapshot) -> Self {
         Self {
             cpu_ns: snapshot.cpu.as_nanos(),
@@ -135,7 +134,6 @@ impl PortRecord {
     }
 
     /// Interrupts for one reason.
-    #[must_use]
     pub fn interrupts_for(&self, reason: Reason) -> u64 {
         self.interrupts.get(reason.name()).copied().unwrap_or_default()
     }
@@ -143,7 +141,6 @@ impl PortRecord {
 
 impl Slice {
     /// What the agents measured, and what the NIC counted in the same time.
-    #[must_use]
     pub fn new(records: Vec<(Part, Record)>, snapshot: &Snapshot) -> Self {
         let seconds = snapshot.at.as_nanos() as f64 / 1e9;
         Self { seconds, records, nic: NicRecord::of(snapshot) }
@@ -188,7 +185,6 @@ impl Slice {
     }
 
     /// Whether it is one that a world may return: one that was read from a file may be anything.
-    #[must_use]
     pub fn is_sound(&self) -> bool {
         let NicRecord { overshoot, ports, .. } = &self.nic;
         self.seconds > 0.0

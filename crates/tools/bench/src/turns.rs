@@ -86,9 +86,6 @@ pub struct PlayedCase {
 
 impl<'a> Turns<'a> {
     /// Those of `run` in `world`; in a sweep, its cases are numbered from `first`.
-    ///
-    /// # Errors
-    /// If the options do not go together.
     pub fn new(run: &'a Run, world: WorldKind, first: u64) -> Result<Self> {
         let Run { experiment, nic, options, .. } = run;
         experiment.check(options)?;
@@ -100,9 +97,6 @@ impl<'a> Turns<'a> {
     }
 
     /// The turns of each of `runs`, in the world that `chosen` is or its own, as one sweep.
-    ///
-    /// # Errors
-    /// As for [`new`](Self::new).
     pub fn of_runs(runs: &'a [Run], chosen: Option<WorldKind>) -> Result<Vec<Self>> {
         let mut first = 0;
         let mut all = Vec::new();
@@ -115,25 +109,21 @@ impl<'a> Turns<'a> {
     }
 
     /// How many there are.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.cells.len() * self.rounds as usize
     }
 
     /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// How many cases they are.
-    #[must_use]
     pub fn cases(&self) -> u64 {
         (self.len() / self.turns_of_case()) as u64
     }
 
     /// The world that they are for.
-    #[must_use]
     pub fn world(&self) -> WorldKind {
         self.world
     }
@@ -159,10 +149,6 @@ impl<'a> Turns<'a> {
     }
 
     /// Plays the cases that `shard` has, in the world that `open` opens if there are any.
-    ///
-    /// # Errors
-    /// If the world cannot be built, a player fails, or, of all cases, none of the first round has
-    /// figures.
     pub fn play(
         &self,
         shard: Shard,
@@ -220,9 +206,6 @@ impl<'a> Turns<'a> {
     }
 
     /// What several shards have played, as one would have.
-    ///
-    /// # Errors
-    /// If a shard has other cases than its own, or their worlds differ.
     pub fn merge(&self, shards: Vec<(Shard, Played)>) -> Result<Played> {
         let mut merged = Played::default();
         let mut parts = Vec::new();
@@ -249,7 +232,6 @@ impl<'a> Turns<'a> {
     }
 
     /// Whether all cases have been played.
-    #[must_use]
     pub fn are_complete(&self, played: &Played) -> bool {
         played.cases.len() as u64 == self.cases()
     }
@@ -272,7 +254,6 @@ impl<'a> Turns<'a> {
 
 impl Played {
     /// Whether a shard that is run once more may return `other`.
-    #[must_use]
     pub fn repeats(&self, other: &Self) -> bool {
         let worlds = self.environment.as_ref().zip(other.environment.as_ref());
         self.cases == other.cases && worlds.is_none_or(|(one, two)| one.difference(two).is_none())
@@ -288,9 +269,6 @@ impl Results for PlayedRuns {
 
 impl PlayedRuns {
     /// What all shards have played of each of `all`.
-    ///
-    /// # Errors
-    /// As for [`Turns::merge`].
     pub fn merge(all: &[Turns<'_>], merged: Merged<Self>) -> Result<Vec<Played>> {
         let cases: u64 = all.iter().map(Turns::cases).sum();
         ensure!(merged.cases == cases, "its shards say that they have other cases");

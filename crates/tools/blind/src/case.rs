@@ -95,7 +95,6 @@ pub struct Case {
 
 impl Case {
     /// The case of a seed: two in three have holds, one in three has a decoy, or both.
-    #[must_use]
     pub fn draw(seed: u64) -> Self {
         let mut random = Random::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0xb11d);
         let kind = match random.whole(0, 9) {
@@ -139,20 +138,17 @@ impl Case {
     }
 
     /// The case of a seed with an obstacle: the data may not be able to tell.
-    #[must_use]
     pub fn draw_hindered(seed: u64) -> Self {
         let mut random = Random::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x0b57);
         Self { obstacle: Some(Obstacle::draw(&mut random)), ..Self::draw(seed) }
     }
 
     /// A case for a live world: stamped, with bulk now and then, and decoys that can be planted.
-    #[must_use]
     pub fn draw_live(seed: u64) -> Self {
         Self::draw_on_hosts(seed, true)
     }
 
     /// The same for virtual time, where computing takes none, so that no core is ever busy.
-    #[must_use]
     pub fn draw_virtual(seed: u64) -> Self {
         Self::draw_on_hosts(seed, false)
     }
@@ -215,31 +211,26 @@ impl Case {
     }
 
     /// The seed that it was drawn from.
-    #[must_use]
     pub const fn seed(&self) -> u64 {
         self.seed
     }
 
     /// What the probes can do.
-    #[must_use]
     pub const fn kind(&self) -> Kind {
         self.kind
     }
 
     /// The holds of the far and of the near side, for the world that puts them into force.
-    #[must_use]
     pub const fn holds(&self) -> (Hold, Hold) {
         (self.theirs, self.mine)
     }
 
     /// What is planted, for the world that plants it.
-    #[must_use]
     pub const fn decoy(&self) -> Option<Decoy> {
         self.decoy
     }
 
     /// Which packets NICs mark, for the world that has them do so.
-    #[must_use]
     pub const fn rules(&self) -> &'static str {
         self.rules
     }
@@ -255,7 +246,6 @@ impl Case {
     }
 
     /// Packets a second beside the probes.
-    #[must_use]
     pub const fn bulk(&self) -> f64 {
         self.bulk
     }

@@ -54,7 +54,6 @@ pub enum Decoy {
 
 impl Decoy {
     /// Its name in tables.
-    #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Waking { .. } => "idle state",

@@ -52,13 +52,11 @@ use std::thread::{self, ScopedJoinHandle};
 use infer::{Heard, Plan, Verdict};
 
 /// Plays one case from the first probe to the verdict.
-#[must_use]
 pub fn probe(case: &Case) -> Verdict {
     infer::judge(&hear(case))
 }
 
 /// Plays one case from the first probe to the last; what the probes hear.
-#[must_use]
 pub fn hear(case: &Case) -> Vec<Heard> {
     let mut world = World::new(case);
     let mut plan = Plan::new(world.abilities(), case.seed() ^ 0x9e37);
@@ -71,7 +69,6 @@ pub fn hear(case: &Case) -> Vec<Heard> {
 
 /// Plays the cases of `count` seeds from `first` on, as `draw` makes them ([`Case::draw`],
 /// [`Case::draw_hindered`]), and scores them by seed.
-#[must_use]
 pub fn play(first: u64, count: u64, draw: fn(u64) -> Case) -> Vec<Score> {
     let score = |seed| {
         let case = draw(seed);

@@ -40,7 +40,6 @@ pub enum Obstacle {
 
 impl Obstacle {
     /// Its name in tables.
-    #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Spacing { .. } => "spacing",

@@ -50,7 +50,6 @@ pub struct Gaps {
 
 impl Gaps {
     /// Of bulk of so many packets a second.
-    #[must_use]
     pub fn new(per_second: f64, seed: u64) -> Self {
         Self { random: Random::new(seed), mean: 1.0 / per_second }
     }

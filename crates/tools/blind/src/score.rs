@@ -68,7 +68,6 @@ pub struct Score {
 
 impl Score {
     /// Scores a case: one score a side where timestamps tell them apart, else one.
-    #[must_use]
     pub fn of(case: &Case, verdict: &Verdict) -> Vec<Self> {
         if case.tells_sides() {
             let sides = [(Place::Theirs, case.theirs), (Place::Mine, case.mine)];
@@ -176,7 +175,6 @@ impl Score {
     }
 
     /// Whether the value is within `share` or `usecs` of the truth; nothing where there is none.
-    #[must_use]
     pub fn is_near(&self, share: f64, usecs: f64) -> Option<bool> {
         self.error_us.map(|error| error.abs() <= (share * self.usecs).max(usecs))
     }
@@ -233,7 +231,6 @@ pub struct Table {
 
 impl Table {
     /// Sums up; a value is near within `near.0` of it or `near.1` microseconds.
-    #[must_use]
     pub fn of(scores: &[Score], near: (f64, f64)) -> Self {
         let mut confusion: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
         for score in scores {

@@ -55,7 +55,6 @@ pub struct World {
 
 impl World {
     /// Builds the world of `case`; what else is random in it comes from the case's seed.
-    #[must_use]
     pub fn new(case: &Case) -> Self {
         let mut random = Random::new(case.seed().wrapping_mul(0x9e6c_63d0_876a_3f6b) ^ 0x3a1d);
         let jitter = 50.0 * 20.0_f64.powf(random.share());
@@ -115,7 +114,6 @@ impl World {
     }
 
     /// What probes can do here.
-    #[must_use]
     pub fn abilities(&self) -> Abilities {
         let (most, least_gap) = match self.obstacle {
             Some(Obstacle::Spacing { nanos }) => (0, nanos),

@@ -60,7 +60,6 @@ pub struct Null {
 
 impl Claim {
     /// The verdict on `ours`, beside what it would be under the null model.
-    #[must_use]
     pub fn verdict(&self, ours: f64, null: Null) -> Verdict {
         match self.is_met_by(ours) {
             false => Verdict::Misses,
@@ -71,7 +70,6 @@ impl Claim {
     }
 
     /// Whether `ours` agrees.
-    #[must_use]
     pub fn is_met_by(&self, ours: f64) -> bool {
         match *self {
             Self::Value { value, tolerance: Tolerance::Percent(percent) } => {
@@ -88,7 +86,6 @@ impl Claim {
 
     /// By how many percent of the document's value ours differs; of a range, from its nearer end.
     /// An inequality has no value to differ from, nor has 0 a percentage.
-    #[must_use]
     pub fn difference_percent(&self, ours: f64) -> Option<f64> {
         let value = match *self {
             Self::Value { value, .. } => value,
@@ -99,7 +96,6 @@ impl Claim {
     }
 
     /// The smallest and the largest value that the document states, if it states values.
-    #[must_use]
     pub fn values(&self) -> Option<(f64, f64)> {
         match *self {
             Self::Value { value, .. } => Some((value, value)),
@@ -109,7 +105,6 @@ impl Claim {
     }
 
     /// The tolerance, in words.
-    #[must_use]
     pub fn tolerance(&self) -> String {
         match *self {
             Self::Value { tolerance: Tolerance::Percent(percent), .. } => format!("{percent} %"),
@@ -120,7 +115,6 @@ impl Claim {
     }
 
     /// What the document says, in words.
-    #[must_use]
     pub fn stated(&self) -> String {
         match *self {
             Self::Value { value, .. } => number(value),
@@ -132,7 +126,6 @@ impl Claim {
 }
 
 /// A number with about four digits.
-#[must_use]
 pub fn number(value: f64) -> String {
     let digits = match value.abs() {
         large if large >= 999.95 => 0,

@@ -119,9 +119,6 @@ impl Formula {
     }
 
     /// What it would be if no setting changed anything.
-    ///
-    /// # Errors
-    /// As [`Self::value`], or if that is not known.
     pub fn null(&self, results: &Results) -> Result<Null> {
         let of = self.compared().context("what it would be if nothing changed is not known")?;
         let of = Self { of: of.clone(), ..self.clone() };
@@ -136,9 +133,6 @@ impl Formula {
     }
 
     /// Its value.
-    ///
-    /// # Errors
-    /// If a run has no such setting, or a result no such figure.
     pub fn value(&self, results: &Results) -> Result<f64> {
         let term = |term: &Option<Term>, neutral: f64| {
             term.as_ref().map_or(Ok(neutral), |term| term.value(results))

@@ -85,9 +85,6 @@ const MISSING: &str = "a shard of its run is missing";
 
 impl Runs {
     /// Those that `seeds` need.
-    ///
-    /// # Errors
-    /// If a seed has no such run, or an option is not what the flag takes.
     pub fn of(seeds: &[Seed], terms: &Terms<'_>) -> Result<Self> {
         let (mut runs, mut titles) = (Vec::new(), Vec::new());
         for seed in seeds {
@@ -103,9 +100,6 @@ impl Runs {
     }
 
     /// How many cases they have together.
-    ///
-    /// # Errors
-    /// If options do not go together.
     pub fn cases(&self) -> Result<u64> {
         Ok(self.turns()?.iter().map(Turns::cases).sum())
     }
@@ -115,9 +109,6 @@ impl Runs {
     }
 
     /// Plays what `shard` has of them.
-    ///
-    /// # Errors
-    /// If there is no kernel for guests, or a run fails.
     pub fn play_shard(
         &self,
         shard: Shard,
@@ -128,9 +119,6 @@ impl Runs {
     }
 
     /// Plays all of them. One that fails, as it lacks a program, does not end the others.
-    ///
-    /// # Errors
-    /// If each of them fails.
     pub fn play(
         &self,
         privilege: Privilege,
@@ -158,9 +146,6 @@ impl Runs {
     }
 
     /// Numbers beside each other, made of what all shards have played of the runs of `seeds`.
-    ///
-    /// # Errors
-    /// If shards have not what they should have, or a number cannot be made.
     pub fn merge(
         &self,
         seeds: &[Seed],
@@ -173,9 +158,6 @@ impl Runs {
 
     /// Numbers beside each other, made of what was played of each run of `seeds`, or of why it was
     /// not.
-    ///
-    /// # Errors
-    /// If there are other runs.
     pub fn outcome(
         &self,
         seeds: &[Seed],

@@ -58,17 +58,11 @@ impl NpbRatio {
 
 impl Npb {
     /// The text of the file.
-    ///
-    /// # Errors
-    /// If it cannot be read.
     pub fn text(path: &Path) -> Result<String> {
         sys::files::read_text(path, LARGEST).with_context(|| doing(path))
     }
 
     /// What the file at `path` says, whose text this is.
-    ///
-    /// # Errors
-    /// If it is not what `cargo xtask npb` writes.
     pub fn parse(path: &Path, text: &str) -> Result<Self> {
         serde_json::from_str(text).with_context(|| doing(path))
     }

@@ -208,7 +208,6 @@ impl NumberOutcome {
     }
 
     /// Ours, what it would be if nothing changed, and the difference, in words.
-    #[must_use]
     pub fn in_words(&self) -> [String; 3] {
         let [ours, nothing] =
             [self.ours, self.nothing].map(|it| it.map_or_else(|| "-".into(), number));
@@ -226,7 +225,6 @@ fn made(ours: &Ours, formula: &Formula, results: &Results) -> Result<(f64, Optio
 
 impl Verdict {
     /// In words.
-    #[must_use]
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Agrees => "agrees",
@@ -281,7 +279,6 @@ impl Outcome {
     }
 
     /// The sum, in words.
-    #[must_use]
     pub fn in_words(&self) -> String {
         let Tally {
             values,

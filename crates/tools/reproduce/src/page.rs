@@ -9,9 +9,6 @@ use crate::claim::Verdict;
 use crate::outcome::{ConstantOutcome, NumberOutcome, Outcome, PartOutcome, SeedOutcome};
 
 /// The report of `outcome`, one HTML file.
-///
-/// # Errors
-/// Only if the template engine fails.
 pub fn render(outcome: &Outcome) -> anyhow::Result<String> {
     let mut chapters = Vec::new();
     for seed in &outcome.seeds {

@@ -237,9 +237,6 @@ impl TryFrom<NumberText> for Number {
 
 impl Seed {
     /// All of them.
-    ///
-    /// # Errors
-    /// If a file does not say what it has to.
     pub fn all() -> Result<Vec<Self>> {
         let read = |(name, text)| Self::parse(name, text);
         BUILT_IN.into_iter().map(read).collect()
@@ -251,9 +248,6 @@ impl Seed {
     }
 
     /// Those of `wanted`, a document or `DOCUMENT/PART`; without it all.
-    ///
-    /// # Errors
-    /// If there is no such one; the message names those there are.
     pub fn chosen(wanted: Option<&str>) -> Result<Vec<Self>> {
         let mut seeds = Self::all()?;
         let Some(wanted) = wanted else { return Ok(seeds) };
@@ -295,9 +289,6 @@ impl Seed {
     }
 
     /// An experiment of a part, on this machine, and how to type it.
-    ///
-    /// # Errors
-    /// If the part has no such run, or an option is not what the flag takes.
     pub(crate) fn run(&self, part: &Part, name: &str, quick: bool) -> Result<(Run, String)> {
         let place = || format!("{}/{}, run {name}", self.name, part.name);
         let run = part.runs.get(name).with_context(|| format!("{}: no such run", place()))?;

@@ -92,14 +92,12 @@ impl Alarm {
 }
 
 /// Runs a seed with what it decides. `contents` are those of [`crate::model::contents`].
-#[must_use]
 pub fn run(seed: u64, contents: Bytes) -> Report {
     Drive::new(seed, Setup::new(seed), contents).run()
 }
 
 impl Drive {
     /// A run that has not begun.
-    #[must_use]
     pub fn new(seed: u64, setup: Setup, contents: Bytes) -> Self {
         let mut random = Prng::new(!seed);
         let world = World::new(setup.wires, setup.hosts, random.next_u64());
@@ -108,7 +106,6 @@ impl Drive {
     }
 
     /// Runs to the end.
-    #[must_use]
     pub fn run(mut self) -> Report {
         for host in 0..self.setup.hosts {
             self.begin(host);

@@ -116,7 +116,6 @@ pub struct Model {
 }
 
 /// The bytes of which the messages of all models are made.
-#[must_use]
 pub fn contents() -> Bytes {
     let mut random = Prng::new(1);
     let mut bytes = Vec::with_capacity(2 * MAX_LENGTH);
@@ -128,7 +127,6 @@ pub fn contents() -> Bytes {
 
 impl Model {
     /// A model of nothing yet; see [`contents`].
-    #[must_use]
     pub const fn new(bytes: Bytes) -> Self {
         Self {
             sent: Vec::new(),
@@ -150,7 +148,6 @@ impl Model {
     }
 
     /// The contents of a message.
-    #[must_use]
     pub fn message(&self, number: u64, length: u64) -> Bytes {
         let from = (number.wrapping_mul(0x9e37_79b9) as usize) % MAX_LENGTH;
         self.bytes.slice(from..from + length as usize)
@@ -179,7 +176,6 @@ impl Model {
     }
 
     /// The number of the message with this match information.
-    #[must_use]
     pub const fn number(match_info: u64) -> u64 {
         match_info >> 16
     }
@@ -308,7 +304,6 @@ impl Model {
     }
 
     /// The sides that have received something.
-    #[must_use]
     pub fn sides(&self) -> Vec<Side> {
         self.connections.keys().copied().collect()
     }

@@ -53,9 +53,6 @@ pub struct Calendar {
 
 impl Calendar {
     /// A calendar for guests that will connect, each to its own socket. It is time zero.
-    ///
-    /// # Errors
-    /// If a socket cannot be made non-blocking.
     pub fn new(guests: Vec<(String, UnixListener)>) -> io::Result<Self> {
         let shared = Shared::new(guests.len() as u16)?;
         let clients = guests.into_iter().map(|(name, listener)| Client::new(name, listener));
@@ -64,7 +61,6 @@ impl Calendar {
     }
 
     /// The time.
-    #[must_use]
     pub fn now(&self) -> Instant {
         self.now
     }
@@ -99,42 +95,32 @@ impl Calendar {
     }
 
     /// How many guests there are, the absent and the gone included.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.clients.len()
     }
 
     /// Whether there is no guest.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.clients.is_empty()
     }
 
     /// What guest `number`'s clock does.
-    #[must_use]
     pub fn state(&self, number: usize) -> State {
         self.clients[number].state
     }
 
     /// What becomes readable when guest `number` has something to say; it changes once, when the
     /// guest has connected.
-    #[must_use]
     pub fn fd(&self, number: usize) -> BorrowedFd<'_> {
         self.clients[number].fd()
     }
 
     /// Takes the connection of guest `number`; whether it has come.
-    ///
-    /// # Errors
-    /// If the system refuses it.
     pub(crate) fn accept(&mut self, number: usize) -> io::Result<bool> {
         self.clients[number].accept()
     }
 
     /// Hears guest `number` out.
-    ///
-    /// # Errors
-    /// If it says what no clock says.
     pub(crate) fn listen(&mut self, number: usize) -> Result<(), String> {
         self.take_time();
         let shares = self.shared.is_shared_by(number as u16);
@@ -159,28 +145,22 @@ impl Calendar {
     }
 
     /// Whether anybody's time has begun.
-    #[must_use]
     pub fn has_begun(&self) -> bool {
         self.clients.iter().any(Client::has_begun)
     }
 
     /// Whether time stands still: a guest runs, or has still to come.
-    #[must_use]
     pub fn is_held(&self) -> bool {
         self.clients.iter().any(Client::holds_time)
     }
 
     /// The names of the guests that time waits for.
-    #[must_use]
     pub fn holding(&self) -> Vec<&str> {
         let held = self.clients.iter().filter(|client| client.holds_time());
         held.map(|client| client.name.as_str()).collect()
     }
 
     /// Lets the next guest begin once nobody runs: guests boot one after the other, in their order.
-    ///
-    /// # Errors
-    /// If the message cannot be sent.
     pub(crate) fn begin_next(&mut self) -> io::Result<()> {
         if self.running.is_some() {
             return Ok(());
@@ -196,16 +176,11 @@ impl Calendar {
     }
 
     /// When the next guest wants its turn.
-    #[must_use]
     pub fn next_request(&self) -> Option<Instant> {
         (0..self.len()).filter_map(|number| self.request(number)).min()
     }
 
     /// Guest `number`, if it waits, wants to run now: it will be interrupted.
-    ///
-    /// # Errors
-    /// If its kernel does not share memory: it would send messages of its own when it is
-    /// interrupted, and take RUN for the answer.
     pub(crate) fn wake(&mut self, number: usize) -> Result<(), String> {
         let client = &mut self.clients[number];
         if client.state != State::Waiting {

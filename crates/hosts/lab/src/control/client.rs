@@ -25,9 +25,6 @@ pub struct Labs {
 }
 
 /// The labs that listen here. One that takes no connection now is left out.
-///
-/// # Errors
-/// If the kernel does not list its sockets.
 pub fn labs() -> Result<Labs> {
     let mut labs = Labs::default();
     for name in peer::listening(PREFIX).context("list labs: read /proc/net/unix")? {
@@ -41,9 +38,6 @@ pub fn labs() -> Result<Labs> {
 }
 
 /// The lab that is meant: the one named, or this user's only one.
-///
-/// # Errors
-/// If none runs, or several do and none was named.
 pub fn choose(name: Option<&str>) -> Result<String> {
     if let Some(name) = name {
         return Ok(name.to_owned());
@@ -61,9 +55,6 @@ pub fn choose(name: Option<&str>) -> Result<String> {
 
 /// The number of a lab, which tells it from a later one of that name; none if no such lab of this
 /// user's runs here. The lab itself says it: any user can make `/proc/net/unix` show what it likes.
-///
-/// # Errors
-/// If the lab does not answer.
 pub fn instance(lab: &str) -> Result<Option<u64>> {
     let server = match Server::connect(&format!("{PREFIX}{lab}"), TIMEOUT) {
         Ok(server) => server,
@@ -83,9 +74,6 @@ pub fn instance(lab: &str) -> Result<Option<u64>> {
 }
 
 /// Asks a lab.
-///
-/// # Errors
-/// If it does not run, is that of another user, refuses, or does not answer.
 pub fn ask(lab: &str, request: &Request) -> Result<Vec<PortState>> {
     let server = match Server::connect(&format!("{PREFIX}{lab}"), TIMEOUT) {
         Ok(server) => server,
@@ -107,7 +95,6 @@ pub fn ask(lab: &str, request: &Request) -> Result<Vec<PortState>> {
 
 /// The lab whose NIC has a port of that name, with the port. Other labs may have one of the same
 /// name: then it is not known which is meant.
-#[must_use]
 pub fn port_here(name: &str) -> Option<(String, PortState)> {
     let of_lab = |lab: String| {
         let ports = ask(&lab, &Request::Show).ok()?;

@@ -37,9 +37,6 @@ pub struct Server {
 
 impl Server {
     /// Listens as the lab `name`, or as one named after this process, here and in `hosts`.
-    ///
-    /// # Errors
-    /// If a lab of that name runs already.
     pub fn start(name: Option<&str>, plane: &Arc<Handle>, hosts: &[Host]) -> Result<Self> {
         let name = name.map_or_else(|| std::process::id().to_string(), str::to_owned);
         ensure!(
@@ -140,9 +137,6 @@ fn evict(plane: &mut DataPlane, port: &str) -> Result<()> {
 }
 
 /// Checks settings as far as that goes without a port, for a change that is to come.
-///
-/// # Errors
-/// If a name or a value is wrong.
 pub fn check(settings: &[(String, String)]) -> Result<()> {
     if link(settings)?.is_some() {
         return Ok(());
@@ -189,9 +183,6 @@ fn link(settings: &[(String, String)]) -> Result<Option<bool>> {
 }
 
 /// Changes settings of a port: all of them, or, if one is wrong, none.
-///
-/// # Errors
-/// If there is no such port, name or value, or the port cannot do it.
 pub fn set(
     plane: &mut DataPlane,
     name: &str,

@@ -107,7 +107,6 @@ impl Handle {
     }
 
     /// The nice value of the thread: -20 where it may come before others.
-    #[must_use]
     pub fn nice(&self) -> i32 {
         self.nice
     }
@@ -115,9 +114,6 @@ impl Handle {
     /// Runs `command` in the data-plane thread, between two events, and returns what it returns.
     ///
     /// In virtual time that may take until the running guest has sent a message.
-    ///
-    /// # Errors
-    /// If the thread has ended.
     pub fn call<T: Send + 'static>(
         &self,
         command: impl FnOnce(&mut DataPlane) -> T + Send + 'static,
@@ -201,13 +197,11 @@ impl DataPlane {
     }
 
     /// The time, as the data plane's hosts see it.
-    #[must_use]
     pub fn now(&self) -> Instant {
         self.now
     }
 
     /// What has been counted so far.
-    #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             at: self.now,

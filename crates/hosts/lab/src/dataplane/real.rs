@@ -22,9 +22,6 @@ const LOOK_EVERY: u32 = 256;
 
 impl Handle {
     /// Starts the thread in real time.
-    ///
-    /// # Errors
-    /// If the thread, its epoll or its event descriptor cannot be had.
     pub fn start(
         plans: Vec<PortPlan>,
         waiting: Waiting,

@@ -78,9 +78,6 @@ pub struct VirtualHandle {
 impl VirtualHandle {
     /// Starts the thread: port `n` is that of the calendar's guest `n`. Nothing happens until every
     /// guest has connected.
-    ///
-    /// # Errors
-    /// If the thread, its epoll or its event descriptor cannot be had.
     pub fn start(
         plans: Vec<PortPlan>,
         calendar: Calendar,
@@ -110,22 +107,17 @@ impl VirtualHandle {
     }
 
     /// The data plane, for commands that do not wait for their time.
-    #[must_use]
     pub fn data_plane(&self) -> &Arc<Handle> {
         &self.data_plane
     }
 
     /// Whether virtual time goes on; does not wait for anything.
-    #[must_use]
     pub fn outlook(&self) -> Outlook {
         self.outlook.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Runs `command` at the virtual time `at`, before anything else that happens at that moment;
     /// what it returns can be received then. If time never gets there, nothing is.
-    ///
-    /// # Errors
-    /// If the thread has ended.
     pub fn at<T: Send + 'static>(
         &self,
         at: Instant,

@@ -40,9 +40,6 @@ const DEVICES: [&CStr; 2] = [c"/dev/null", c"/dev/random"];
 const HIDDEN: [&str; 2] = ["/tmp", "/dev/shm"];
 
 /// Confines this thread and all that it starts. `programs` can be read wherever they are.
-///
-/// # Errors
-/// What the kernel refuses.
 pub(super) fn confine(programs: &[&Path]) -> io::Result<()> {
     own_mounts(programs)?;
     give_up_capabilities().map_err(doing("give up capabilities"))?;

@@ -66,7 +66,6 @@ pub enum ExecError {
 
 impl ExecError {
     /// The exit status that shells give in this case.
-    #[must_use]
     pub fn code(&self) -> i32 {
         match self {
             Self::Start { cause, .. } if cause.raw_os_error() == Some(libc::ENOENT) => 127,
@@ -77,10 +76,6 @@ impl ExecError {
 }
 
 /// Runs a program in the guest whose hub listens at `socket`; its exit status, as a shell tells it.
-///
-/// # Errors
-///
-/// If the guest is not there, goes away, or cannot start the program.
 pub fn run(socket: &Path, words: Vec<OsString>) -> Result<i32, ExecError> {
     let program = words.first().map_or_else(String::new, |word| word.to_string_lossy().into());
     let stream = UnixStream::connect(socket).map_err(ExecError::Connect)?;

@@ -166,10 +166,6 @@ impl Guest {
     /// boot at once, and in virtual time nothing happens before the calendar says so.
     ///
     /// The sockets of NIC and calendar must be there; see [`Host::listen`].
-    ///
-    /// # Errors
-    ///
-    /// If the host is gone, or the kernel cannot be started.
     pub fn start(host: Host, settings: &GuestSettings) -> Result<Self, GuestError> {
         let prepare = |what| {
             let guest = host.name().to_owned();
@@ -215,10 +211,6 @@ impl Guest {
     }
 
     /// Waits until the guest takes orders, or begins with its script.
-    ///
-    /// # Errors
-    ///
-    /// If it has ended, or is not ready in time; the error has its last messages.
     pub fn await_ready(&mut self, patience: Duration) -> Result<(), GuestError> {
         match self.events.recv_timeout(patience) {
             Ok(_) => Ok(()),
@@ -236,7 +228,6 @@ impl Guest {
     ///
     /// Waits for the kernel, which closes its console a moment before it ends, and kills one that
     /// goes on.
-    #[must_use]
     pub fn ended(&mut self, ready: bool) -> GuestError {
         let guest = self.host.name().to_owned();
         if !self.await_end(END_WITHIN) {
@@ -262,32 +253,27 @@ impl Guest {
     ///
     /// The first event is [`Event::Ready`], which [`Guest::await_ready`] takes. There are no more
     /// when the guest has ended.
-    #[must_use]
     pub fn events(&self) -> &Receiver<(u32, Event)> {
         &self.events
     }
 
     /// The last messages of the kernel and of process 1.
-    #[must_use]
     pub fn messages(&self) -> Vec<String> {
         let messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
         messages.iter().cloned().collect()
     }
 
     /// The process that is the guest's kernel.
-    #[must_use]
     pub fn kernel_pid(&self) -> u32 {
         self.kernel.id()
     }
 
     /// The host around the guest.
-    #[must_use]
     pub fn host(&self) -> &Host {
         &self.host
     }
 
     /// Whether the guest still runs.
-    #[must_use]
     pub fn is_running(&self) -> bool {
         // Looks without reaping: the status is for whoever waits for it.
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;

@@ -118,7 +118,6 @@ pub enum Status {
 
 impl Status {
     /// As a shell tells it: its own status, or 128 and the signal.
-    #[must_use]
     pub fn code(self) -> i32 {
         match self {
             Self::Code(code) => code,

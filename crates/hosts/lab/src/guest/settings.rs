@@ -77,7 +77,6 @@ impl GuestSettings {
     /// A guest with 64 MiB of memory, without a NIC, in real time.
     ///
     /// `program` is one that knows the subcommands `guest-init` and `guest-exec`.
-    #[must_use]
     pub fn new(kernel: &Path, program: &Path, station: Station) -> Self {
         let words = |subcommand: &str| vec![program.display().to_string(), subcommand.to_owned()];
         Self {

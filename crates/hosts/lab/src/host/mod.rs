@@ -53,10 +53,6 @@ pub struct Host {
 impl Host {
     /// Creates a host that knows `stations` (itself among them) by name. Its loopback interface is
     /// up.
-    ///
-    /// # Errors
-    ///
-    /// If the name is no host name, this process lacks the rights, or the kernel refuses a step.
     pub fn create(name: &str, stations: &[Station]) -> Result<Self, HostError> {
         if !is_host_name(name) {
             return Err(HostError::Name(name.to_owned()));
@@ -68,19 +64,16 @@ impl Host {
     }
 
     /// The name of the host.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The process that holds the host, for `nsenter --target PID --all` and the like.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.holder.pid()
     }
 
     /// Whether the host still runs; it does until its holder is killed from outside.
-    #[must_use]
     pub fn is_alive(&self) -> bool {
         self.holder.is_alive()
     }
@@ -88,10 +81,6 @@ impl Host {
     /// Runs `work` on a thread that is in the network of this host, and waits for it.
     ///
     /// A socket or device opened there stays in that network wherever it is used afterwards.
-    ///
-    /// # Errors
-    ///
-    /// If the host is gone or there can be no thread. A panic in `work` is passed on.
     pub fn enter_net<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, HostError> {
         let fail = |cause| HostError::Enter { host: self.name.clone(), cause };
         thread::scope(|scope| {

@@ -27,20 +27,12 @@ impl Host {
     ///
     /// The child is like any other, and [`Child::id`] is its number outside of the host. When the
     /// host is dropped or this process ends, it is killed.
-    ///
-    /// # Errors
-    ///
-    /// If the host is gone, or the program cannot be started.
     pub fn spawn(&self, command: &mut Command) -> Result<Child, HostError> {
         self.start(command, || Ok(())).map_err(|cause| self.start_error(command, cause))
     }
 
     /// Starts a command from a thread that `confine` has taken rights from, which the command then
     /// does not have either.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Host::spawn`], and if `confine` fails.
     pub(crate) fn spawn_confined(
         &self,
         command: &mut Command,
@@ -60,10 +52,6 @@ impl Host {
     }
 
     /// Runs a command inside this host and collects its output, as [`Command::output`] does.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Host::spawn`], and if the output cannot be read.
     pub fn output(&self, command: &mut Command) -> Result<Output, HostError> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = self.spawn(command)?;
@@ -98,10 +86,6 @@ impl Host {
 impl Host {
     /// Runs `work` on a thread that is in this host in every way but one, and waits for it: its
     /// process is still this one. Files are those that the host sees, its `/run` above all.
-    ///
-    /// # Errors
-    ///
-    /// If the host is gone or there can be no thread. A panic in `work` is passed on.
     pub fn enter<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, HostError> {
         visit(self.holder.pidfd(), work)
             .map_err(|cause| HostError::Enter { host: self.name().to_owned(), cause })
@@ -109,10 +93,6 @@ impl Host {
 
     /// Listens on a socket in the files of this host, which vanishes with the host. Nobody else on
     /// the machine has that path.
-    ///
-    /// # Errors
-    ///
-    /// If the host is gone, or there is such a file already.
     pub fn listen(&self, path: &str) -> Result<UnixListener, HostError> {
         self.enter(|| UnixListener::bind(path))?.map_err(|cause| HostError::Listen {
             host: self.name().to_owned(),

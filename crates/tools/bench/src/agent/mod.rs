@@ -53,7 +53,6 @@ use worker::Worker;
 const MEMORY_FOR_OTHERS: u64 = 64 << 20;
 
 /// Runs an agent from its specification in JSON until it is done.
-#[must_use]
 pub fn run(json: &str) -> ExitCode {
     match AgentSpec::parse(json).and_then(|spec| drive(&spec)) {
         Ok(record) => {

@@ -137,7 +137,6 @@ impl<'de> Deserialize<'de> for Peer {
 
 impl Transport {
     /// Does it keep message boundaries?
-    #[must_use]
     pub fn framing(self) -> Framing {
         match self {
             Self::Tcp => Framing::Stream,
@@ -146,7 +145,6 @@ impl Transport {
     }
 
     /// The name as it is written.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
@@ -165,10 +163,6 @@ impl Transport {
 
 impl AgentSpec {
     /// Reads and checks a specification.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with it, in words for its author.
     pub fn parse(json: &str) -> Result<Self, String> {
         let mut spec: Self =
             serde_json::from_str(json).map_err(|error| format!("agent specification: {error}"))?;
@@ -190,16 +184,11 @@ impl AgentSpec {
     }
 
     /// The transport, given or usual.
-    #[must_use]
     pub fn transport(&self) -> Transport {
         self.transport.unwrap_or_else(|| transports(&self.workload)[0])
     }
 
     /// The interface and the endpoint of MX.
-    ///
-    /// # Errors
-    ///
-    /// One is missing, or a client does not say whom it talks to.
     pub fn mx(&self) -> Result<(&str, &MxSpec), String> {
         let kind = self.workload.kind();
         let missing = |what: &str| format!("{kind} over mx needs {what}");
@@ -214,7 +203,6 @@ impl AgentSpec {
     }
 
     /// The window in time since `go`.
-    #[must_use]
     pub fn window(&self) -> Window {
         let millis = |ms: u64| Duration::from_micros(ms.saturating_mul(1000));
         let start = Instant::ZERO + millis(self.warmup_ms);
@@ -222,10 +210,6 @@ impl AgentSpec {
     }
 
     /// The address with its port.
-    ///
-    /// # Errors
-    ///
-    /// It is missing, or is not one.
     pub fn socket_address(&self) -> Result<SocketAddr, String> {
         let kind = self.workload.kind();
         let text = self.address.as_deref().ok_or_else(|| {

@@ -42,7 +42,6 @@ pub enum Experiment {
 
 impl Experiment {
     /// The name on the command line.
-    #[must_use]
     pub fn name(self) -> String {
         let value = self.to_possible_value().expect("no experiment is hidden");
         value.get_name().to_owned()

@@ -94,15 +94,11 @@ impl Plan {
 
 impl Experiment {
     /// Whether it is one of [round trips of MX](Self::MxPingpong), of which half is reported.
-    #[must_use]
     pub fn reports_half(self) -> bool {
         matches!(self, Self::MxPingpong | Self::MxLargeAnatomy | Self::MxMisorder)
     }
 
     /// Refuses options that do not go with it.
-    ///
-    /// # Errors
-    /// The option, and what it may be.
     pub fn check(self, options: &ExperimentOptions) -> Result<()> {
         ensure!(
             options.rate.is_none() || options.think.unwrap_or(0) == 0,
@@ -112,20 +108,17 @@ impl Experiment {
     }
 
     /// What messages of MX are like in it, if there are any.
-    #[must_use]
     pub fn mx(self, options: &ExperimentOptions) -> Option<MxTerms> {
         mx::terms(self, options)
     }
 
     /// Fills in the numbers: those of `options`, and the experiment's usual ones. It is played in
     /// a [lab](Site::LAB).
-    #[must_use]
     pub fn plan(self, options: &ExperimentOptions, clients: Option<u32>, seed: u64) -> Plan {
         self.plan_at(&Site::LAB, options, clients, seed)
     }
 
     /// The same for other hosts.
-    #[must_use]
     pub fn plan_at(
         self,
         site: &Site,
@@ -143,7 +136,6 @@ impl Experiment {
 }
 
 /// Seconds of warm-up and of measurement.
-#[must_use]
 pub fn timing(options: &ExperimentOptions) -> (f64, f64) {
     (options.warmup.unwrap_or(0.3), options.duration.unwrap_or(2.0))
 }

@@ -67,9 +67,6 @@ pub(super) fn terms(experiment: Experiment, options: &ExperimentOptions) -> Opti
 }
 
 /// Refuses options that do not go together.
-///
-/// # Errors
-/// The option, and what it may be.
 pub(super) fn check(experiment: Experiment, options: &ExperimentOptions) -> Result<()> {
     let several = SEVERAL_BYTES..=MEDIUM_BYTES;
     let size = options.size.unwrap_or(MEDIUM_BYTES);

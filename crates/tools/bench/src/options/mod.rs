@@ -43,9 +43,6 @@ macro_rules! options {
             }
 
             /// Refuses those that none of `uses` takes.
-            ///
-            /// # Errors
-            /// The first of them, and who takes it.
             pub fn check_taken(&self, uses: &[Use]) -> anyhow::Result<()> {
                 let is_given = [$(self.$field.is_some(),)*];
                 let given = Self::DECLARED.iter().zip(is_given).filter(|(_, given)| *given);

@@ -49,7 +49,6 @@ pub enum Ports {
 
 impl Ports {
     /// Their numbers, where there are `count` ports.
-    #[must_use]
     pub fn numbers(self, count: usize) -> Range<usize> {
         match self {
             Self::A => 0..1,
@@ -165,7 +164,6 @@ options! {
 
 impl NicOptions {
     /// Where hosts in `world` are, made as these options say.
-    #[must_use]
     pub fn place(&self, world: WorldKind) -> HostKind {
         match (world, self.hosts.unwrap_or_default()) {
             (WorldKind::Virtual, _) => HostKind::Virtual,
@@ -180,7 +178,6 @@ impl NicOptions {
     }
 
     /// What host `number` costs in virtual time.
-    #[must_use]
     pub fn costs_of(&self, number: usize) -> Costs {
         let set = self.costs.map(CostSet::costs).unwrap_or_default();
         let one =
@@ -195,9 +192,6 @@ impl NicOptions {
     }
 
     /// The setting that `--strategy`, `--rx-usecs` and `--rx-frames` describe together.
-    ///
-    /// # Errors
-    /// If they do not go together.
     pub fn moderation(&self, usual: Moderation) -> anyhow::Result<Moderation> {
         let usual = if self.adapter().is_some() { DRIVER } else { usual };
         let strategy = self.strategy.as_ref().map_or(usual, |Text(strategy)| *strategy);
@@ -209,9 +203,6 @@ impl NicOptions {
     }
 
     /// The same, where it is the only setting: lanes that it does not have are refused.
-    ///
-    /// # Errors
-    /// If they do not go together.
     pub fn only_setting(&self, usual: Moderation) -> anyhow::Result<Moderation> {
         let moderation = self.moderation(usual)?;
         self.check_lane_is_used(&[moderation])?;
@@ -219,22 +210,17 @@ impl NicOptions {
     }
 
     /// The NIC of Intel's that guests find, if it is one.
-    #[must_use]
     pub fn adapter(&self) -> Option<Adapter> {
         self.nic.unwrap_or_default().adapter()
     }
 
     /// The lanes in force under a setting.
-    #[must_use]
     pub fn lanes(&self, moderation: Moderation) -> Lanes {
         let lanes = self.lane.as_ref().filter(|_| moderation.marks == Marks::Lane);
         lanes.map_or(Lanes::NONE, |Text(lanes)| lanes.clone())
     }
 
     /// Refuses lanes that none of `settings` has.
-    ///
-    /// # Errors
-    /// If there are such.
     pub fn check_lane_is_used(&self, settings: &[Moderation]) -> anyhow::Result<()> {
         ensure!(
             self.lane.is_none() || settings.iter().any(|setting| setting.marks == Marks::Lane),
@@ -245,9 +231,6 @@ impl NicOptions {
 
     /// Refuses a setting that leaves to a driver what the NIC has no registers for, or whose lanes
     /// the ports cannot have.
-    ///
-    /// # Errors
-    /// If it does.
     pub fn check(&self, moderation: Moderation) -> anyhow::Result<()> {
         ensure!(
             moderation.timer != TimerKind::Driver || self.adapter().is_some(),

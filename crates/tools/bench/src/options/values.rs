@@ -54,25 +54,16 @@ pub fn number(
 }
 
 /// Reads sizes, in bytes.
-///
-/// # Errors
-/// If it is not a size, or above 4 GiB.
 pub fn bytes(text: &str) -> Result<usize, QuantityError> {
     whole(Unit::Bytes, 0..=u32::MAX.into())(text)
 }
 
 /// Reads times, in seconds.
-///
-/// # Errors
-/// If it is not a time, or longer than a day.
 pub fn seconds(text: &str) -> Result<f64, String> {
     numbers::read(Unit::Seconds, text, 0.0..=86_400.0)
 }
 
 /// Reads times in which something can happen, in seconds.
-///
-/// # Errors
-/// If it is not a time, shorter than 0.01 seconds, or longer than a day.
 pub fn duration(text: &str) -> Result<f64, String> {
     numbers::read(Unit::Seconds, text, 0.01..=86_400.0)
 }

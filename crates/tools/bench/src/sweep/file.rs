@@ -40,9 +40,6 @@ pub struct Place {
 
 impl Sweep {
     /// That of this process, which was built from `commit`.
-    ///
-    /// # Errors
-    /// If an argument is no UTF-8.
     pub fn of_process(commit: &str, inputs: BTreeMap<String, String>) -> Result<Self> {
         let words: Result<Vec<String>, _> =
             std::env::args_os().skip(1).map(std::ffi::OsString::into_string).collect();
@@ -96,9 +93,6 @@ pub struct OpenedFile {
 
 impl OpenedFile {
     /// Reads a file that a shard has written, without its results.
-    ///
-    /// # Errors
-    /// If it cannot be read, or is no such file.
     pub fn open(path: &Path) -> Result<Self> {
         let doing = || format!("read shard {}", path.display());
         let text = read_text(path, LARGEST).with_context(doing)?;
@@ -106,36 +100,27 @@ impl OpenedFile {
     }
 
     /// Reads the text of such a file.
-    ///
-    /// # Errors
-    /// If it is none.
     pub fn parse(path: &Path, text: &str) -> Result<Self> {
         let (place, sweep) = head(text)?;
         Ok(Self { path: path.to_owned(), place, sweep })
     }
 
     /// Which shard it is of.
-    #[must_use]
     pub fn shard(&self) -> Shard {
         self.place.shard
     }
 
     /// Where it is.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The command that it is a shard of, and its arguments.
-    #[must_use]
     pub fn arguments(&self) -> &[String] {
         &self.sweep.arguments
     }
 
     /// Its results.
-    ///
-    /// # Errors
-    /// If it has changed, or they are not what this command's shards write.
     pub(super) fn results<R: DeserializeOwned>(&self) -> Result<R> {
         let path = &self.path;
         let doing = || format!("read the results of shard {}", path.display());

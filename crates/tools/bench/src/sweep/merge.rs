@@ -38,7 +38,6 @@ pub struct Partial {
 
 impl Partial {
     /// In words.
-    #[must_use]
     pub fn in_words(&self) -> String {
         format!("Partial: of {} shards, {} missing.", self.shards, are(&self.missing))
     }
@@ -46,9 +45,6 @@ impl Partial {
 
 /// Reads the results of `files`, which must be those of one sweep, and complete; with
 /// `may_be_partial`, some may be missing. A shard that is there twice counts once.
-///
-/// # Errors
-/// If a file belongs to another sweep, a shard is missing, or two files of one shard differ.
 pub fn merge<R: Results>(files: &[OpenedFile], may_be_partial: bool) -> Result<Merged<R>> {
     let Some(first) = files.first() else { bail!("there is no file to merge") };
     let of = first.place.shard.of();

@@ -34,25 +34,21 @@ impl Shard {
     pub const WHOLE: Self = Self { index: 1, of: 1 };
 
     /// Its number, from 1.
-    #[must_use]
     pub const fn index(self) -> u32 {
         self.index
     }
 
     /// How many shards there are.
-    #[must_use]
     pub const fn of(self) -> u32 {
         self.of
     }
 
     /// Whether `case`, counted from 0, is one of its own.
-    #[must_use]
     pub const fn has(self, case: u64) -> bool {
         case % self.of as u64 + 1 == self.index as u64
     }
 
     /// How many of `count` cases are its own.
-    #[must_use]
     pub const fn count(self, count: u64) -> u64 {
         count / self.of as u64 + (count % self.of as u64 >= self.index as u64) as u64
     }

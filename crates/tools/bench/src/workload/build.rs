@@ -8,7 +8,6 @@ use super::{
 
 impl WorkloadSpec {
     /// Makes the state machine. Everything random in it follows from `seed`.
-    #[must_use]
     pub fn build(&self, framing: Framing, seed: u64) -> Box<dyn Workload> {
         match self {
             Self::RrClient(spec) => match spec.rate_per_s {

@@ -18,7 +18,6 @@ pub struct BulkSender {
 
 impl BulkSender {
     /// A sender for `spec`.
-    #[must_use]
     pub fn new(spec: &BulkSenderSpec) -> Self {
         let pacer = spec.rate_mbit.map(|rate| Pacer::chunks(rate, spec.chunk_bytes as u64));
         Self { chunk: vec![b'b'; spec.chunk_bytes], pacer, blocked: false }
@@ -57,7 +56,6 @@ pub struct BulkReceiver(());
 
 impl BulkReceiver {
     /// A receiver for `spec`.
-    #[must_use]
     pub fn new(_spec: &BulkReceiverSpec) -> Self {
         Self(())
     }

@@ -27,7 +27,6 @@ pub struct FrameSender {
 
 impl FrameSender {
     /// A sender for `spec`.
-    #[must_use]
     pub fn new(spec: &FrameSenderSpec) -> Self {
         let mut frame = [0; FRAME_BYTES];
         frame[..6].copy_from_slice(&spec.destination);

@@ -52,7 +52,6 @@ pub struct MemcachedClient {
 
 impl MemcachedClient {
     /// A client for `spec`, whose think times follow from `seed`.
-    #[must_use]
     pub fn new(spec: &MemcachedClientSpec, seed: u64) -> Self {
         let mut set = format!("set earmark 0 0 {}\r\n", spec.value_bytes).into_bytes();
         set.resize(set.len() + spec.value_bytes, b'v');

@@ -119,7 +119,6 @@ pub struct NtpClient {
 
 impl NtpClient {
     /// A client for `spec`, whose phases follow from `seed`.
-    #[must_use]
     pub fn new(spec: &NtpClientSpec, seed: u64) -> Self {
         let interval = Duration::from_micros(spec.interval_us);
         Self {
@@ -218,7 +217,6 @@ pub struct NtpServer {
 
 impl NtpServer {
     /// A server for `spec`.
-    #[must_use]
     pub fn new(spec: &NtpServerSpec) -> Self {
         Self { packet: [0; PACKET_BYTES], stratum: spec.stratum, poll: None }
     }

@@ -23,7 +23,6 @@ pub struct PpsSender {
 
 impl PpsSender {
     /// A sender for `spec`.
-    #[must_use]
     pub fn new(spec: &PpsSenderSpec) -> Self {
         Self {
             datagram_bytes: spec.payload_bytes,
@@ -76,7 +75,6 @@ pub struct PpsReceiver {
 
 impl PpsReceiver {
     /// A receiver for `spec`.
-    #[must_use]
     pub fn new(_spec: &PpsReceiverSpec) -> Self {
         Self { expected: Vec::with_capacity(64) }
     }

@@ -20,7 +20,6 @@ impl Window {
         Self { start: Instant::from_nanos(u64::MAX), end: Instant::from_nanos(u64::MAX) };
 
     /// Does this moment count?
-    #[must_use]
     pub fn contains(self, at: Instant) -> bool {
         self.start <= at && at < self.end
     }
@@ -66,7 +65,6 @@ impl Exact {
 impl Recorder {
     /// A recorder for one run. `series` also keeps every sample with its moment, not only the
     /// distribution.
-    #[must_use]
     pub fn new(window: Window, series: bool) -> Self {
         Self {
             window,
@@ -77,7 +75,6 @@ impl Recorder {
     }
 
     /// The window that counts.
-    #[must_use]
     pub fn window(&self) -> Window {
         self.window
     }
@@ -122,19 +119,16 @@ impl Recorder {
     }
 
     /// How often this was counted.
-    #[must_use]
     pub fn counter(&self, counter: Counter) -> u64 {
         self.counters.get(&counter).copied().unwrap_or_default()
     }
 
     /// All counters that are not zero.
-    #[must_use]
     pub fn counters(&self) -> BTreeMap<Counter, u64> {
         self.counters.iter().filter(|(_, n)| **n > 0).map(|(counter, n)| (*counter, *n)).collect()
     }
 
     /// One distribution.
-    #[must_use]
     pub fn distribution(&self, timing: Timing) -> Distribution {
         let [up, down] = &self.distributions[timing as usize];
         let mut whole = Distribution::of(&up.times, 1);
@@ -146,7 +140,6 @@ impl Recorder {
     }
 
     /// All distributions that hold something.
-    #[must_use]
     pub fn distributions(&self) -> BTreeMap<Timing, Distribution> {
         let all = Timing::ALL.map(|timing| (timing, self.distribution(timing)));
         all.into_iter().filter(|(_, distribution)| distribution.count > 0).collect()

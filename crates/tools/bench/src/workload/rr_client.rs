@@ -70,7 +70,6 @@ pub struct RrClosed {
 
 impl RrClosed {
     /// A client for `spec`, whose think times follow from `seed`.
-    #[must_use]
     pub fn new(spec: &RrClientSpec, framing: Framing, seed: u64) -> Self {
         let thinking = State::Thinking { until: Instant::ZERO };
         Self {

@@ -45,7 +45,6 @@ pub struct RrOpen {
 
 impl RrOpen {
     /// A client for `spec` that sends `rate_per_s` requests a second.
-    #[must_use]
     pub fn new(spec: &RrClientSpec, rate_per_s: u64, framing: Framing) -> Self {
         let lane = || Lane { outstanding: VecDeque::with_capacity(1024), received: 0 };
         Self {

@@ -39,7 +39,6 @@ pub struct RrServer {
 
 impl RrServer {
     /// A server for `spec`.
-    #[must_use]
     pub fn new(spec: &RrServerSpec, framing: Framing) -> Self {
         Self {
             framing,

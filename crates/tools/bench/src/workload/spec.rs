@@ -155,7 +155,6 @@ spec! {
 
 impl WorkloadSpec {
     /// The kind, as it is written.
-    #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
             Self::RrClient(_) => "rr-client",
@@ -172,7 +171,6 @@ impl WorkloadSpec {
     }
 
     /// Does it wait for peers and run until *stop*?
-    #[must_use]
     pub fn is_server(&self) -> bool {
         matches!(
             self,
@@ -181,13 +179,11 @@ impl WorkloadSpec {
     }
 
     /// Does it ask when a request is due, whatever the answers do?
-    #[must_use]
     pub fn keeps_schedule(&self) -> bool {
         matches!(self, Self::RrClient(spec) if spec.rate_per_s.is_some())
     }
 
     /// How many connections a client opens; 0 for a server.
-    #[must_use]
     pub fn connections(&self) -> usize {
         match self {
             Self::RrClient(spec) => spec.connections,
@@ -197,10 +193,6 @@ impl WorkloadSpec {
 
     /// Says what is wrong with the numbers, if anything is, on a transport whose shortest message
     /// has `least` bytes.
-    ///
-    /// # Errors
-    ///
-    /// The field and what it must be.
     pub fn check(&self, least: usize) -> Result<(), String> {
         let at_least = |name: &str, value: u64, min: u64| {
             if value < min { Err(format!("{name} must be at least {min}")) } else { Ok(()) }

@@ -50,9 +50,6 @@ pub struct Change {
 
 /// What was in force on port b0 while `plan` was played, and under whose direction; `late` are
 /// players, by their place in the plan, that go when half of the time has passed.
-///
-/// # Errors
-/// If there is no kernel, or a guest does not do what it should.
 pub fn changes(plan: &Plan, late: &[usize], decider: Decider) -> Result<Vec<Change>> {
     let mut scripts = script::of(plan, &NicOptions::default())?;
     let half = GO_AT + Duration::from_secs_f64((plan.warmup_s + plan.duration_s) / 2.0);

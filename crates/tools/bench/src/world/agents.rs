@@ -47,9 +47,6 @@ struct Program {
 
 impl Players {
     /// Starts `players` in `hosts`, one after the other, and waits until each is ready.
-    ///
-    /// # Errors
-    /// If one cannot be started or does not get ready; the message is its own.
     pub fn start(players: &[Player], hosts: &[impl Machine]) -> Result<Self> {
         let mut running = Self::default();
         for player in players {
@@ -84,9 +81,6 @@ impl Players {
     }
 
     /// Lets all begin.
-    ///
-    /// # Errors
-    /// If one has died.
     pub fn go(&mut self) -> Result<()> {
         self.agents.iter_mut().try_for_each(|agent| agent.order("go"))
     }
@@ -102,9 +96,6 @@ impl Players {
 
     /// Waits for the clients' records, at most `run` and a little, then asks the servers for
     /// theirs.
-    ///
-    /// # Errors
-    /// If one reports an error, or nothing in time.
     pub fn finish(mut self, run: Duration) -> Result<Vec<(Part, Record)>> {
         self.records(run).map_err(|error| self.explain(error))
     }

@@ -31,9 +31,6 @@ pub(super) struct Applied<'a, M: Machine> {
 
 impl<'a, M: Machine> Applied<'a, M> {
     /// Makes the settings of each of these hosts.
-    ///
-    /// # Errors
-    /// If a guest refuses them.
     pub(super) fn new(machines: &'a [M], settings: &[(usize, String)]) -> Result<Self> {
         let names: Vec<String> = machines.iter().map(|machine| machine.name().to_owned()).collect();
         let stations = Station::all(&names);
@@ -48,9 +45,6 @@ impl<'a, M: Machine> Applied<'a, M> {
     }
 
     /// Undoes them, so that the next round finds none.
-    ///
-    /// # Errors
-    /// If a guest does not.
     pub(super) fn undo(self) -> Result<()> {
         for (machine, interface) in self.machines {
             let output = start(machine, &["rollback".into(), interface])?.wait_with_output()?;

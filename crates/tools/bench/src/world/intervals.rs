@@ -42,9 +42,6 @@ pub struct Traced {
 
 /// Plays `plan` between guests with one of Intel's NICs, under `setting`; `late` are players, by
 /// their place in the plan, that go when half of the time has passed.
-///
-/// # Errors
-/// If there is no kernel, the guests have no NIC of Intel's, or one does not do what it should.
 pub fn intervals(
     plan: &Plan,
     late: &[usize],
@@ -97,7 +94,6 @@ fn observe(
 }
 
 /// The share of `end_us` microseconds for which each interval was in force, by nanoseconds.
-#[must_use]
 pub fn shares(intervals: &[Interval], end_us: u64) -> BTreeMap<u64, f64> {
     let ends = intervals.iter().skip(1).map(|next| next.at_us).chain([end_us]);
     let mut shares = BTreeMap::new();

@@ -106,17 +106,11 @@ fn waiting(options: &NicOptions) -> Waiting {
 
 impl Live {
     /// Builds the world that `options` describe, with that many hosts.
-    ///
-    /// # Errors
-    /// If the options do not go together, or the system refuses a part of it.
     pub fn start(hosts: usize, options: &NicOptions, privilege: Privilege) -> Result<Self> {
         Self::with_setting(hosts, options, None, privilege)
     }
 
     /// The same, with `moderation` in force; drivers of guests know of it.
-    ///
-    /// # Errors
-    /// As for [`start`](Self::start).
     pub fn with_setting(
         hosts: usize,
         options: &NicOptions,
@@ -145,32 +139,22 @@ impl Live {
     }
 
     /// The hosts.
-    #[must_use]
     pub fn machines(&self) -> &[Box<dyn Machine>] {
         &self.machines
     }
 
     /// Puts `moderation` into force on the ports that take it.
-    ///
-    /// # Errors
-    /// If the data plane has ended.
     pub fn set(&self, moderation: Moderation) -> Result<()> {
         self.set_ports(self.options.ports.unwrap_or(Ports::Both), moderation)
     }
 
     /// Puts `moderation` into force on `ports`, whatever the options say.
-    ///
-    /// # Errors
-    /// If the data plane has ended.
     pub fn set_ports(&self, ports: Ports, moderation: Moderation) -> Result<()> {
         let lanes = self.options.lanes(moderation);
         Ok(self.plane.call(move |plane| setup::set(plane, ports, moderation, &lanes))?)
     }
 
     /// What the NIC has counted so far.
-    ///
-    /// # Errors
-    /// If the data plane has ended, or a port has vanished.
     pub fn snapshot(&self) -> Result<Snapshot> {
         let snapshot = self.plane.call(|plane| plane.snapshot())?;
         for (port, machine) in snapshot.ports.iter().zip(&self.machines) {
@@ -192,9 +176,6 @@ impl Live {
     }
 
     /// The last events of each port.
-    ///
-    /// # Errors
-    /// If the data plane has ended.
     pub fn events(&self) -> Result<Vec<Vec<Event>>> {
         Ok(self.plane.call(|plane| plane.plane().events())?)
     }
@@ -240,9 +221,6 @@ impl Live {
     }
 
     /// Ends the world; the capture, if there is one, is complete afterwards.
-    ///
-    /// # Errors
-    /// If the capture could not be written.
     pub fn finish(self) -> Result<()> {
         setup::finish_capture(&self.plane, self.options.pcap.as_deref())
     }

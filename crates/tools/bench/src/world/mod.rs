@@ -31,9 +31,6 @@ pub trait World {
 
     /// Runs one round of `plan` under `moderation`; in the middle of the measurement, it changes to
     /// `change_to`.
-    ///
-    /// # Errors
-    /// If a player fails or a port vanishes; the message says which.
     fn round(
         &self,
         plan: &Plan,
@@ -42,8 +39,5 @@ pub trait World {
     ) -> Result<Slice>;
 
     /// Ends the world; the capture, if there is one, is complete afterwards.
-    ///
-    /// # Errors
-    /// If the capture could not be written.
     fn finish(self: Box<Self>) -> Result<()>;
 }

@@ -75,9 +75,6 @@ pub(super) fn settings_program(plan: &Plan) -> u32 {
 }
 
 /// The scripts of the guests that play `plan`, with costs as in `options`.
-///
-/// # Errors
-/// If a specification is no JSON.
 pub(super) fn of(plan: &Plan, options: &NicOptions) -> Result<Vec<Vec<TimedCommand>>> {
     let stations = Station::all(&lab::names(HOSTS));
     let mut scripts = vec![Vec::new(); HOSTS];

@@ -30,9 +30,6 @@ pub struct Served {
 
 impl Served {
     /// Listens on the sockets of ports a0 and b0; `moderation` is in force on those that take it.
-    ///
-    /// # Errors
-    /// If a socket cannot be had, or the options do not go together.
     pub fn start(paths: [&Path; 2], options: &NicOptions, moderation: Moderation) -> Result<Self> {
         setup::in_real_time(options)?;
         let mtu = setup::mtu(options)?;
@@ -53,9 +50,6 @@ impl Served {
     }
 
     /// Ends the NIC; the capture, if there is one, is complete afterwards.
-    ///
-    /// # Errors
-    /// If the capture could not be written.
     pub fn finish(self) -> Result<()> {
         setup::finish_capture(&self.plane, self.pcap.as_deref())
     }

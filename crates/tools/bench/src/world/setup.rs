@@ -34,9 +34,6 @@ pub const USUAL_RULES: &str = "mx, tcp-psh & length<=512";
 const USUAL_MTU: u32 = 1_500;
 
 /// The marking rules that `options` name, or the usual ones.
-///
-/// # Errors
-/// Never for rules that have been parsed; the usual ones are.
 fn rules(options: &NicOptions) -> Result<Rules> {
     match &options.mark {
         Some(Text(rules)) => Ok(rules.clone()),
@@ -45,9 +42,6 @@ fn rules(options: &NicOptions) -> Result<Rules> {
 }
 
 /// Port `number` of the NIC, before a setting is in force, for a host whose interface is `name`.
-///
-/// # Errors
-/// As for [`rules`].
 pub(super) fn port_plan(
     options: &NicOptions,
     number: usize,
@@ -84,9 +78,6 @@ pub(super) fn set(plane: &mut DataPlane, ports: Ports, moderation: Moderation, l
 
 /// Makes sure that a figure has the name of what was in force: that the ports which take
 /// `moderation` had it, or one like it, when `snapshot` was taken.
-///
-/// # Errors
-/// If a queue had another one; which, and that the guest's driver may have set it.
 pub(super) fn ensure_in_force(
     snapshot: &Snapshot,
     options: &NicOptions,
@@ -109,9 +100,6 @@ pub(super) fn ensure_in_force(
 }
 
 /// The largest packet of a guest's interface, in bytes: what namespaces may have, guests may.
-///
-/// # Errors
-/// If no interface can have it.
 pub(super) fn mtu(options: &NicOptions) -> Result<u16> {
     let mtu = options.mtu.unwrap_or(USUAL_MTU);
     ensure!((MIN_MTU..=MAX_MTU).contains(&mtu), LabError::Mtu(mtu));
@@ -143,9 +131,6 @@ pub(super) fn device(
 const USUAL_SPEED_MBIT: u32 = 10_000;
 
 /// One of Intel's NICs that the driver of guest `number` finds at its port.
-///
-/// # Errors
-/// If options ask for what it has not.
 pub(super) fn adapter(
     options: &NicOptions,
     number: usize,
@@ -177,9 +162,6 @@ pub(super) fn adapter(
 }
 
 /// Refuses what only virtual time can do.
-///
-/// # Errors
-/// If `options` ask for it.
 pub(super) fn in_real_time(options: &NicOptions) -> Result<()> {
     ensure!(
         options.interrupt_latency.unwrap_or(0) == 0,
@@ -244,9 +226,6 @@ fn describe_link(options: &NicOptions) -> String {
 
 /// What a result says of a world that `options` describe: of this machine, of the NIC and of its
 /// cable. What hosts have of their own is left to the world.
-///
-/// # Errors
-/// As for [`rules`].
 pub(super) fn environment(
     world: &'static str,
     options: &NicOptions,
@@ -263,9 +242,6 @@ pub(super) fn environment(
 }
 
 /// Refuses what cannot work before anything is built or run.
-///
-/// # Errors
-/// If options do not go together, or the capture cannot be written.
 pub fn check(options: &NicOptions) -> Result<()> {
     ensure!(
         options.link_reorder_delay.is_none() || options.link_reorder.is_some_and(|part| part > 0.0),
@@ -277,9 +253,6 @@ pub fn check(options: &NicOptions) -> Result<()> {
 }
 
 /// Ends the capture of `plane`, if there is one, and says where it is.
-///
-/// # Errors
-/// If it could not be written, or the data plane has ended.
 pub(super) fn finish_capture(plane: &Handle, path: Option<&Path>) -> Result<()> {
     let capture = plane.call(|plane| plane.plane().take_capture())?;
     let Some(capture) = capture else { return Ok(()) };

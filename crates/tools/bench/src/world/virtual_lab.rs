@@ -30,9 +30,6 @@ const AWAITED_AT: Duration = Duration::from_secs(1);
 /// first exit status among those that is not 0.
 ///
 /// Nothing is read from standard input. What the programs write is passed on in whole lines.
-///
-/// # Errors
-/// If there is no kernel, the system refuses a part of the world, or a guest stops time for good.
 pub fn run(
     commands: &[(usize, String)],
     awaited: &[usize],
@@ -58,16 +55,12 @@ pub struct PortChange {
 
 impl PortChange {
     /// A setting of a port that is in force before the awaited commands start.
-    #[must_use]
     pub fn before(port: &str, moderation: Moderation) -> Self {
         let settings = vec![("strategy".to_owned(), moderation.to_string())];
         Self { at: SETTINGS_AT, port: port.to_owned(), settings }
     }
 
     /// From seconds since the awaited commands start, and a port with pairs of name and value.
-    ///
-    /// # Errors
-    /// If they are none, or a pair is wrong.
     pub fn parse(seconds: &str, words: &str) -> Result<Self> {
         let after: Option<Duration> =
             seconds.parse().ok().and_then(|it| Duration::try_from_secs_f64(it).ok());
@@ -89,9 +82,6 @@ impl PortChange {
 pub type Program = (usize, u32, Stream);
 
 /// The same, and `take` gets what programs write.
-///
-/// # Errors
-/// As of [`run`].
 pub fn play(
     (commands, awaited): (&[(usize, String)], &[usize]),
     options: &NicOptions,

@@ -98,9 +98,6 @@ pub(super) fn instant(since: Duration) -> Instant {
 impl VirtualRun {
     /// Everything but running kernels: a guest for each of `names`, with its script. Time ends when
     /// the guests in `awaited` have ended.
-    ///
-    /// # Errors
-    /// If there is no kernel, or the system refuses a part.
     pub(super) fn prepare(
         names: &[String],
         options: &NicOptions,
@@ -140,9 +137,6 @@ impl VirtualRun {
     }
 
     /// Puts `moderation` into force on the ports that take it, at a moment to come.
-    ///
-    /// # Errors
-    /// If the data plane has ended.
     pub(super) fn set(&self, at: Instant, moderation: Moderation) -> Result<()> {
         let (ports, lanes) =
             (self.options.ports.unwrap_or(Ports::Both), self.options.lanes(moderation));
@@ -151,9 +145,6 @@ impl VirtualRun {
     }
 
     /// Has `command` run at a moment to come.
-    ///
-    /// # Errors
-    /// If the data plane has ended.
     pub(super) fn at(
         &self,
         at: Instant,
@@ -164,9 +155,6 @@ impl VirtualRun {
     }
 
     /// What the NIC will have counted at a moment to come.
-    ///
-    /// # Errors
-    /// If the data plane has ended.
     pub(super) fn snapshot_at(&self, at: Instant) -> Result<Receiver<Snapshot>> {
         Ok(self.plane.at(at, |plane: &mut DataPlane| plane.snapshot())?)
     }
@@ -183,10 +171,6 @@ impl VirtualRun {
 
     /// Boots the guests and lets them play to the end of time; `sink` gets what their programs
     /// say and how they end.
-    ///
-    /// # Errors
-    /// If a kernel cannot be started, ends before its time or has no virtual time, or if a guest
-    /// stops time for good.
     pub(super) fn play(&mut self, sink: &mut Sink<'_>) -> Result<()> {
         if let Some(list) = self.boot_list.take() {
             self.guests = list.boot()?;

@@ -42,7 +42,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Is process 1 until the guest ends. Returns only what went wrong, which the caller should print:
 /// the guest's standard error is kept by those who started it.
-#[must_use]
 pub fn run() -> InitError {
     if rustix::process::getpid().as_raw_nonzero().get() != 1 {
         return InitError { what: "be process 1: this is no guest".into(), cause: None };
