@@ -24,7 +24,7 @@ pub fn exec(socket: &Path, words: Vec<OsString>) -> ExitCode {
         Ok(code) => ExitCode::from(code as u8),
         Err(error) => {
             errln!("earmark: {error}");
-            ExitCode::from(error.code() as u8)
+            ExitCode::from(error.code as u8)
         }
     }
 }

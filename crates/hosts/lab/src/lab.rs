@@ -4,16 +4,17 @@
 //! [`Station`]) and know each other by name. What is missing is the wire: whoever owns the TAPs
 //! carries the frames from one to the other.
 
-use crate::host::{Host, HostError};
-use crate::tap::{Tap, TapError};
-use sys::netlink::{LinkSettings, Netlink, NetlinkError};
+use crate::error::LabError;
+use crate::host::Host;
+use crate::tap::Tap;
+use sys::netlink::{LinkSettings, Netlink};
 use sys::station::Station;
 
 /// The smallest MTU that IPv6 works with.
-pub const MIN_MTU: u32 = 1280;
+const MIN_MTU: u32 = 1280;
 
 /// The largest MTU of a TAP device.
-pub const MAX_MTU: u32 = 65_521;
+const MAX_MTU: u32 = 65_521;
 
 /// The most hosts that have a letter each.
 pub const MAX_HOSTS: usize = 26;
@@ -44,24 +45,14 @@ impl Default for LabSettings {
     }
 }
 
-/// Why a lab could not be built.
-#[derive(Debug, thiserror::Error)]
-pub enum LabError {
-    /// Two hosts would have the same name.
-    #[error("create two hosts named {0}: the names must differ; choose another for one of them")]
-    SameName(String),
-    /// The MTU does not fit.
-    #[error("create a lab with mtu {0}: out of range; use {MIN_MTU} to {MAX_MTU}")]
-    Mtu(u32),
-    /// A host could not be made.
-    #[error(transparent)]
-    Host(#[from] HostError),
-    /// An interface could not be made.
-    #[error(transparent)]
-    Tap(#[from] TapError),
-    /// An interface could not be set up.
-    #[error(transparent)]
-    Netlink(#[from] NetlinkError),
+/// Refuses an MTU that no interface of a lab can have.
+pub fn check_mtu(mtu: u32) -> Result<(), LabError> {
+    if (MIN_MTU..=MAX_MTU).contains(&mtu) {
+        return Ok(());
+    }
+    Err(LabError::refused(format!(
+        "create a lab with mtu {mtu}: out of range; use {MIN_MTU} to {MAX_MTU}"
+    )))
 }
 
 /// Hosts and the wire ends of their interfaces, in the same order.
@@ -81,11 +72,11 @@ impl Lab {
     pub fn create(settings: &LabSettings) -> Result<Self, LabError> {
         let mut earlier = settings.names.iter().enumerate();
         if let Some((_, twice)) = earlier.find(|(at, name)| settings.names[..*at].contains(name)) {
-            return Err(LabError::SameName(twice.clone()));
+            return Err(LabError::refused(format!(
+                "create two hosts named {twice}: the names must differ; choose another for one of them"
+            )));
         }
-        if !(MIN_MTU..=MAX_MTU).contains(&settings.mtu) {
-            return Err(LabError::Mtu(settings.mtu));
-        }
+        check_mtu(settings.mtu)?;
         let stations = Station::all(&settings.names);
         let mut hosts = Vec::new();
         let mut taps = Vec::new();

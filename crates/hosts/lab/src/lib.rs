@@ -54,6 +54,7 @@ pub mod capture;
 pub mod checks;
 pub mod control;
 pub mod dataplane;
+mod error;
 pub mod guest;
 pub mod host;
 pub mod kernel;
@@ -65,4 +66,5 @@ pub mod snapshot;
 pub mod tap;
 pub mod wait;
 
-pub use lab::{Lab, LabError, LabSettings, MAX_HOSTS, MAX_MTU, MIN_MTU, names};
+pub use error::LabError;
+pub use lab::{Lab, LabSettings, MAX_HOSTS, check_mtu, names};

@@ -3,7 +3,8 @@
 use std::ffi::OsStr;
 use std::process::{Child, Command, Output, Stdio};
 
-use crate::host::{Host, HostError};
+use crate::error::LabError;
+use crate::host::Host;
 
 /// A computer that programs can be started on: a [`Host`], or a [`Guest`](crate::guest::Guest).
 ///
@@ -24,7 +25,7 @@ pub trait Machine {
 
     /// Starts a command that [`Machine::command`] has made. The child ends as the program ends, and
     /// takes signals for it; killing it kills the program.
-    fn spawn(&self, command: &mut Command) -> Result<Child, HostError>;
+    fn spawn(&self, command: &mut Command) -> Result<Child, LabError>;
 
     /// How it has ended, if it has.
     fn end(&self) -> Option<String>;
@@ -35,13 +36,11 @@ pub trait Machine {
     }
 
     /// Runs a command that [`Machine::command`] has made, and collects its output.
-    fn output(&self, command: &mut Command) -> Result<Output, HostError> {
+    fn output(&self, command: &mut Command) -> Result<Output, LabError> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = self.spawn(command)?;
-        child.wait_with_output().map_err(|cause| HostError::Start {
-            host: self.name().to_owned(),
-            program: command.get_program().to_string_lossy().into_owned(),
-            cause,
+        child.wait_with_output().map_err(|cause| {
+            LabError::start(&command.get_program().to_string_lossy(), self.name(), cause)
         })
     }
 }
@@ -55,7 +54,7 @@ impl Machine for Host {
         Command::new(program)
     }
 
-    fn spawn(&self, command: &mut Command) -> Result<Child, HostError> {
+    fn spawn(&self, command: &mut Command) -> Result<Child, LabError> {
         Self::spawn(self, command)
     }
 
@@ -78,7 +77,7 @@ impl<M: Machine + ?Sized> Machine for Box<M> {
         (**self).command(program)
     }
 
-    fn spawn(&self, command: &mut Command) -> Result<Child, HostError> {
+    fn spawn(&self, command: &mut Command) -> Result<Child, LabError> {
         (**self).spawn(command)
     }
 

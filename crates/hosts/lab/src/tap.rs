@@ -17,9 +17,10 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 
-use crate::host::{Host, HostError};
+use crate::error::LabError;
+use crate::host::Host;
 use crate::napi::Stack;
-use sys::netlink::{LinkSettings, Netlink, NetlinkError};
+use sys::netlink::{LinkSettings, Netlink};
 
 /// The longest frame that a TAP hands out: its largest MTU, an Ethernet header and a VLAN tag.
 const MAX_FRAME: usize = 65_521 + 18;
@@ -31,48 +32,6 @@ const DEVICE: &str = "/dev/net/tun";
 
 /// Makes an open control device a queue of an interface.
 const TUNSETIFF: Opcode = opcode::write::<libc::c_int>(b'T', 202);
-
-/// Why a TAP device could not be made.
-#[derive(Debug, thiserror::Error)]
-pub enum TapError {
-    /// The kernel would not take the name.
-    #[error("create tap {0:?}: not an interface name; use 1 to 15 letters, digits, '-' or '_'")]
-    Name(String),
-    /// No device has that many queues.
-    #[error("create tap {name} with {queues} queues: out of range; use 1 to {MAX_QUEUES}")]
-    Queues {
-        /// The name of the device.
-        name: String,
-        /// The number of queues asked for.
-        queues: u16,
-    },
-    /// The control device could not be opened.
-    #[error("open {DEVICE} for host {host}: {cause}; {remedy}", remedy = open_remedy(.cause))]
-    Open {
-        /// The host that the device was for.
-        host: String,
-        /// What the kernel said.
-        #[source]
-        cause: io::Error,
-    },
-    /// The kernel did not make the device, or not all of its queues.
-    #[error("create tap {name} in host {host}: {cause}; {remedy}", remedy = attach_remedy(.cause))]
-    Attach {
-        /// The host that the device was for.
-        host: String,
-        /// The name of the device.
-        name: String,
-        /// What the kernel said.
-        #[source]
-        cause: io::Error,
-    },
-    /// The host could not be entered.
-    #[error(transparent)]
-    Host(#[from] HostError),
-    /// The device did not take its MTU.
-    #[error(transparent)]
-    Netlink(#[from] NetlinkError),
-}
 
 fn open_remedy(cause: &io::Error) -> &'static str {
     match cause.raw_os_error() {
@@ -131,12 +90,16 @@ impl Stack for Tap {
 
 impl Tap {
     /// Creates a device with `queues` queues in a host. It is down and has no address yet.
-    pub fn create(host: &Host, name: &str, queues: u16, mtu: u32) -> Result<Self, TapError> {
+    pub fn create(host: &Host, name: &str, queues: u16, mtu: u32) -> Result<Self, LabError> {
         if !is_interface_name(name) {
-            return Err(TapError::Name(name.to_owned()));
+            return Err(LabError::refused(format!(
+                "create tap {name:?}: not an interface name; use 1 to 15 letters, digits, '-' or '_'"
+            )));
         }
         if !(1..=MAX_QUEUES).contains(&queues) {
-            return Err(TapError::Queues { name: name.to_owned(), queues });
+            return Err(LabError::refused(format!(
+                "create tap {name} with {queues} queues: out of range; use 1 to {MAX_QUEUES}"
+            )));
         }
         host.enter_net(|| {
             let fds = (0..queues)
@@ -161,10 +124,13 @@ fn is_interface_name(name: &str) -> bool {
 }
 
 /// Opens one queue in the network namespace of this thread; the first one creates the device.
-fn open_queue(host: &str, name: &str, queue: u16, queues: u16) -> Result<OwnedFd, TapError> {
+fn open_queue(host: &str, name: &str, queue: u16, queues: u16) -> Result<OwnedFd, LabError> {
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let fd = open(DEVICE, flags, Mode::empty())
-        .map_err(|errno| TapError::Open { host: host.to_owned(), cause: errno.into() })?;
+    let fd = open(DEVICE, flags, Mode::empty()).map_err(|errno| {
+        let cause = errno.into();
+        let remedy = open_remedy(&cause);
+        LabError::new(format!("open {DEVICE} for host {host}"), cause, remedy)
+    })?;
     let mut kind = libc::IFF_TAP | libc::IFF_NO_PI;
     if queues > 1 {
         kind |= libc::IFF_MULTI_QUEUE;
@@ -173,10 +139,10 @@ fn open_queue(host: &str, name: &str, queue: u16, queues: u16) -> Result<OwnedFd
         // Otherwise a name in use by another multi-queue device would join that device.
         kind |= libc::IFF_TUN_EXCL;
     }
-    set_interface(fd.as_fd(), name, kind).map_err(|errno| TapError::Attach {
-        host: host.to_owned(),
-        name: name.to_owned(),
-        cause: errno.into(),
+    set_interface(fd.as_fd(), name, kind).map_err(|errno| {
+        let cause = errno.into();
+        let remedy = attach_remedy(&cause);
+        LabError::new(format!("create tap {name} in host {host}"), cause, remedy)
     })?;
     Ok(fd)
 }

@@ -2,7 +2,8 @@
 #![allow(non_snake_case, reason = "test names are subject__case")]
 
 use std::io::{Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -63,7 +64,7 @@ impl Clock {
     }
 }
 
-/// Guests that note what they do, each in its own socket of a directory.
+/// Guests that note what they do.
 struct World {
     handle: VirtualHandle,
     guests: Vec<JoinHandle<()>>,
@@ -74,20 +75,32 @@ fn start(calendar: Calendar) -> Result<VirtualHandle, DataPlaneError> {
     VirtualHandle::start(Vec::new(), calendar, VirtualSettings::default(), None)
 }
 
+/// A guest for a calendar, and the connection of its clock, which has said nothing yet.
+fn guest(name: &str) -> ((String, UnixListener), Clock) {
+    let address = format!("earmark-calendar-{}-{name}", std::process::id());
+    let address = ok(SocketAddr::from_abstract_name(address));
+    let listener = ok(UnixListener::bind_addr(&address));
+    let stream = ok(UnixStream::connect_addr(&address));
+    ((name.to_owned(), listener), Clock { stream, seq: 0 })
+}
+
+/// A calendar of one guest, which has begun.
+fn alone(name: &str) -> (VirtualHandle, Clock) {
+    let (guest, mut clock) = guest(name);
+    let handle = ok(start(ok(Calendar::new(vec![guest]))));
+    clock.ask(START, 0);
+    (handle, clock)
+}
+
 /// Starts a guest for each list of turns, in nanoseconds.
 fn world(turns: Vec<Vec<u64>>) -> World {
     let (note, notes) = channel();
     let (mut calendar, mut guests) = (Vec::new(), Vec::new());
     for (number, turns) in turns.into_iter().enumerate() {
-        let directory = std::env::temp_dir();
-        let path = directory.join(format!("earmark-calendar-{}-{number}", std::process::id()));
-        let listener = ok(UnixListener::bind(&path));
-        let stream = ok(UnixStream::connect(&path));
-        ok(std::fs::remove_file(&path));
-        calendar.push((format!("guest {number}"), listener));
+        let (guest, mut clock) = guest(&format!("order-{number}"));
+        calendar.push(guest);
         let note = note.clone();
         guests.push(std::thread::spawn(move || {
-            let mut clock = Clock { stream, seq: 0 };
             clock.ask(START, number as u64);
             for turn in turns {
                 clock.sleep_until(turn);
@@ -116,19 +129,14 @@ fn calendar__turns_are_taken_in_the_order_of_time_then_of_guests() {
 
 #[test]
 fn calendar__planned_commands_come_before_whoever_runs_then() {
-    // The second guest starts only once the first one waits, so this is early enough.
     let (note, notes) = channel();
-    let path = std::env::temp_dir().join(format!("earmark-calendar-plan-{}", std::process::id()));
-    let listener = ok(UnixListener::bind(&path));
-    let calendar = ok(Calendar::new(vec![("late".into(), listener)]));
-    let handle = ok(start(calendar));
+    let (guest, mut clock) = guest("plan");
+    let handle = ok(start(ok(Calendar::new(vec![guest]))));
     let planned = note.clone();
     let done = ok(handle.at(Instant::from_nanos(50), move |plane| {
         planned.send("plan").unwrap();
         plane.now()
     }));
-    let mut clock = Clock { stream: ok(UnixStream::connect(&path)), seq: 0 };
-    ok(std::fs::remove_file(&path));
     clock.ask(START, 0);
     clock.sleep_until(50);
     note.send("guest").unwrap();
@@ -139,13 +147,7 @@ fn calendar__planned_commands_come_before_whoever_runs_then() {
 
 #[test]
 fn calendar__time_of_day_goes_with_the_time() {
-    let path = std::env::temp_dir().join(format!("earmark-calendar-day-{}", std::process::id()));
-    let listener = ok(UnixListener::bind(&path));
-    let calendar = ok(Calendar::new(vec![("a".into(), listener)]));
-    let _handle = ok(start(calendar));
-    let mut clock = Clock { stream: ok(UnixStream::connect(&path)), seq: 0 };
-    ok(std::fs::remove_file(&path));
-    clock.ask(START, 0);
+    let (_handle, mut clock) = alone("day");
     let before = clock.ask(GET_TIME_OF_DAY, 0);
     clock.sleep_until(1_000_000);
     assert_eq!(clock.ask(GET_TIME_OF_DAY, 0), before + 1_000_000);
@@ -153,16 +155,11 @@ fn calendar__time_of_day_goes_with_the_time() {
 
 #[test]
 fn calendar__its_end_waits_for_no_guest() {
-    let path = |name| std::env::temp_dir().join(format!("earmark-{name}-{}", std::process::id()));
-    let (here, absent) = (path("here"), path("absent"));
-    let listen = |path| (String::new(), ok(UnixListener::bind(path)));
-    let calendar = ok(Calendar::new(vec![listen(&here), listen(&absent)]));
+    let ((here, mut clock), (absent, _never)) = (guest("here"), guest("absent"));
+    let calendar = ok(Calendar::new(vec![here, absent]));
     let timeout = Duration::from_secs(u32::MAX.into());
     let settings = VirtualSettings { timeout, ..VirtualSettings::default() };
     let handle = ok(VirtualHandle::start(Vec::new(), calendar, settings, None));
-    let mut clock = Clock { stream: ok(UnixStream::connect(&here)), seq: 0 };
-    ok(std::fs::remove_file(&here));
-    ok(std::fs::remove_file(&absent));
     clock.ask(START, 0);
     // Time stands still: one guest runs, and the other has still to come.
     let dropped = std::thread::spawn(move || drop(handle));
@@ -171,13 +168,7 @@ fn calendar__its_end_waits_for_no_guest() {
 
 #[test]
 fn calendar__nonsense_stops_time_and_is_reported() {
-    let path = std::env::temp_dir().join(format!("earmark-calendar-bad-{}", std::process::id()));
-    let listener = ok(UnixListener::bind(&path));
-    let calendar = ok(Calendar::new(vec![("bad".into(), listener)]));
-    let handle = ok(start(calendar));
-    let mut clock = Clock { stream: ok(UnixStream::connect(&path)), seq: 0 };
-    ok(std::fs::remove_file(&path));
-    clock.ask(START, 0);
+    let (handle, mut clock) = alone("bad");
     clock.say(99, 1, 0);
     let failure = || handle.outlook().failure;
     soon("the calendar gives up", || failure().is_some());

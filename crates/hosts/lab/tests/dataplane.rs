@@ -1,7 +1,8 @@
 //! The data plane between two hosts that are no more than queues of frames: no namespaces, no
 //! devices, no root.
 //!
-//! Of times, only lower bounds are tested: a machine may be late, but never early.
+//! Of times, only lower bounds are tested: a machine may be late, but never early. What strategies
+//! and links do at which moment is in `plane.rs` and in the tests of `nic`.
 #![allow(non_snake_case, reason = "test names are subject__case")]
 
 use std::collections::VecDeque;
@@ -208,58 +209,6 @@ fn delay__holds_at_least_that_long() {
     }
 }
 
-/// Checks what holds while the longest delay there is, a second, has not run out: on a machine that
-/// stood still for so long, the timer was first, and rightly. `plane.rs` has no such excuse.
-fn within_the_second(sent: Instant, check: impl FnOnce()) {
-    if clock::now().since(sent) < Duration::from_micros(1_000_000) {
-        check();
-    }
-}
-
-#[test]
-fn mark__cuts_the_delay_and_brings_what_waits() {
-    let bench = Bench::new(&settings("marked:1000000", "tcp-psh"));
-    let sent = bench.hosts[0].send(0, numbered(0..3));
-    soon("the frames are held", || bench.port(1).counters.packets == 3);
-    let delivered = bench.port(1).counters.delivered;
-    within_the_second(sent, || assert_eq!(delivered, 0));
-    bench.hosts[0].send(0, [segment(1_000, true, &3_u16.to_be_bytes())]);
-    assert_eq!(numbers(&bench.hosts[1].got(4)), [0, 1, 2, 3]);
-    let port = bench.port(1);
-    assert_eq!(port.counters.marked, 1);
-    within_the_second(sent, || {
-        assert_eq!(port.counters.interrupts_for(Reason::Mark), 1);
-        assert_eq!(port.counters.interrupts_total(), 1);
-    });
-}
-
-#[test]
-fn frames_limit__cuts_the_delay() {
-    let bench = Bench::new(&settings("delay:1000000+frames:4", ""));
-    let sent = bench.hosts[0].send(0, numbered(0..4));
-    bench.hosts[1].got(4);
-    let frames = bench.port(1).counters.interrupts_for(Reason::Frames);
-    within_the_second(sent, || assert_eq!(frames, 1));
-}
-
-#[test]
-fn set_moderation__frees_what_is_pending() {
-    for after in ["disabled", "delay:1", "throttle:1", "periodic:100", "delay:75+frames:2"] {
-        let bench = Bench::new(&settings("delay:1000000", ""));
-        let sent = bench.hosts[0].send(0, numbered(0..2));
-        soon("the frames are held", || bench.port(1).counters.packets == 2);
-        let moderation = after.parse().expect("a setting");
-        ok(bench.plane.call(move |plane| plane.set_moderation(1, None, moderation)));
-        assert_eq!(numbers(&bench.hosts[1].got(2)), [0, 1], "{after}");
-        let port = bench.port(1);
-        let longest = port.holds.histogram().max();
-        within_the_second(sent, || {
-            assert!(longest < 1_000_000_000, "{after} keeps the old delay");
-        });
-        assert_eq!(port.queues[0].moderation.to_string(), after);
-    }
-}
-
 #[test]
 fn set_moderation__of_one_queue_leaves_the_others() {
     let mut settings = settings("delay:75", "");
@@ -293,64 +242,6 @@ fn queues__a_connection_keeps_its_own() {
         used[queues[0]] = true;
     }
     assert_eq!(used, [true; 4], "32 connections spread over all queues");
-}
-
-#[test]
-fn runts_and_giants__are_counted_and_the_plane_goes_on() {
-    let bench = Bench::new(&settings("delay:50", "tcp-psh"));
-    let lengths = [0, 13, 14, 65_535, 65_536, 100_000, 60];
-    bench.hosts[0].send(0, lengths.map(|length| vec![0xFF; length]));
-    let arrived: Vec<usize> =
-        bench.hosts[1].got(3).iter().map(|(_, _, frame)| frame.len()).collect();
-    assert_eq!(arrived, [14, 65_535, 60]);
-    let port = bench.port(1);
-    assert_eq!((port.counters.bad_length, port.counters.packets), (4, 3));
-    assert_eq!(port.vanished, None);
-}
-
-/// Which of 400 frames cross a link with these faults.
-fn crossing(link: &LinkSettings) -> Vec<u16> {
-    let bench = Bench::new(&Settings { link: link.clone(), ..settings("disabled", "") });
-    bench.hosts[0].send(0, numbered(0..400));
-    let counted = || bench.port(0).link;
-    soon("all frames have crossed or are lost", || {
-        let link = counted();
-        link.sent == 400 && link.delivered + link.lost == 400 + link.duplicated
-    });
-    numbers(&bench.hosts[1].got(counted().delivered as usize))
-}
-
-#[test]
-fn link__faults_follow_the_seed() {
-    let link = LinkSettings {
-        loss_ppm: 200_000,
-        duplicate_ppm: 100_000,
-        seed: 7,
-        ..LinkSettings::default()
-    };
-    let crossed = crossing(&link);
-    assert_eq!(crossed, crossing(&link));
-    assert_ne!(crossed, crossing(&LinkSettings { seed: 8, ..link }));
-    let mut distinct = crossed.clone();
-    distinct.dedup();
-    assert!((250..390).contains(&distinct.len()), "{} of 400 crossed", distinct.len());
-    assert!(crossed.len() > distinct.len(), "none was duplicated");
-}
-
-#[test]
-fn link__latency_and_rate_take_their_time() {
-    // 100 frames of 1000 bytes are 8.2 ms at 100 Mbit/s, with 24 bytes around each.
-    let link = LinkSettings {
-        rate_mbit: Some(100),
-        latency: Duration::from_micros(2_000),
-        ..LinkSettings::default()
-    };
-    let bench = Bench::new(&Settings { link, ..settings("disabled", "") });
-    let sent = bench.hosts[0].send(0, (0..100).map(|_| segment(1, false, &[0; 946])));
-    let arrivals = bench.hosts[1].got(100);
-    let after = |at: usize| arrivals[at].1.since(sent);
-    assert!(after(0) >= Duration::from_micros(2_000 + 81));
-    assert!(after(99) >= Duration::from_micros(2_000 + 8_192));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 
-use lab::host::{Host, HostError};
+use lab::host::Host;
 use rustix::process::{Pid, Signal, kill_process};
 use sys::station::Station;
 
@@ -149,7 +149,7 @@ fn host__orphans_are_reaped() {
 fn host__bad_names_are_refused() {
     for name in ["", "a b", "a/b", "-a", "fifteen-letters"] {
         let error = Host::create(name, &[]).expect_err("the name is bad");
-        assert!(matches!(error, HostError::Name(_)), "{error}");
+        assert!(error.to_string().contains("not a host name"), "{error}");
     }
 }
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use lab::host::Host;
 use lab::napi::Stack;
-use lab::tap::{Tap, TapError};
-use lab::{Lab, LabError, LabSettings};
+use lab::tap::Tap;
+use lab::{Lab, LabSettings};
 use sys::netlink::{Link, Netlink};
 
 mod common;
@@ -48,20 +48,12 @@ fn all_round_trips(lab: &Lab, size: usize) {
 }
 
 #[test]
-fn round_trip__one_queue() {
-    all_round_trips(&lab(1, 1500), 1000);
-}
-
-#[test]
-fn round_trip__four_queues() {
-    let lab = lab(4, 1500);
-    assert_eq!(lab.taps[0].queues(), 4);
-    all_round_trips(&lab, 1000);
-}
-
-#[test]
-fn round_trip__jumbo_frames() {
-    all_round_trips(&lab(1, 9000), 8900);
+fn round_trip__any_queues_and_jumbo_frames() {
+    for (queues, mtu, size) in [(1, 1500, 1000), (4, 1500, 1000), (1, 9000, 8900)] {
+        let lab = lab(queues, mtu);
+        assert_eq!(lab.taps[0].queues(), usize::from(queues));
+        all_round_trips(&lab, size);
+    }
 }
 
 #[test]
@@ -132,22 +124,13 @@ fn write__fails_while_the_interface_is_down() {
 
 #[test]
 fn create__name_in_use() {
-    let lab = lab(1, 1500);
-    for queues in [1, 2] {
-        let error = Tap::create(&lab.hosts[0], "a0", queues, 1500).expect_err("there is an a0");
+    for (first, second) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
+        let lab = lab(first, 1500);
+        let error = Tap::create(&lab.hosts[0], "a0", second, 1500).expect_err("there is an a0");
         assert!(error.to_string().starts_with("create tap a0 in host a: "), "{error}");
         assert!(error.to_string().contains("name is in use"), "{error}");
-    }
-    // The same name in another host is another interface.
-    ok(Tap::create(&lab.hosts[1], "a0", 1, 1500));
-}
-
-#[test]
-fn create__multi_queue_name_in_use() {
-    let lab = lab(2, 1500);
-    for queues in [1, 2] {
-        let error = Tap::create(&lab.hosts[0], "a0", queues, 1500).expect_err("there is an a0");
-        assert!(error.to_string().contains("name is in use"), "{error}");
+        // The same name in another host is another interface.
+        ok(Tap::create(&lab.hosts[1], "a0", second, 1500));
     }
 }
 
@@ -156,14 +139,14 @@ fn create__impossible_settings() {
     let host = ok(Host::create("a", &[]));
     for name in ["", "sixteen-letters-", "a b", "a/b", "t%d"] {
         let error = Tap::create(&host, name, 1, 1500).expect_err("the name is bad");
-        assert!(matches!(error, TapError::Name(_)), "{error}");
+        assert!(error.to_string().contains("not an interface name"), "{error}");
     }
     for queues in [0, 257] {
         let error = Tap::create(&host, "t0", queues, 1500).expect_err("the number is bad");
-        assert!(matches!(error, TapError::Queues { .. }), "{error}");
+        assert!(error.to_string().contains("out of range"), "{error}");
     }
-    let error = Lab::create(&LabSettings { mtu: 500, ..LabSettings::default() });
-    assert!(matches!(error, Err(LabError::Mtu(500))));
+    let error = Lab::create(&LabSettings { mtu: 500, ..LabSettings::default() }).expect_err("500");
+    assert!(error.to_string().contains("mtu 500: out of range"), "{error}");
 }
 
 #[test]

@@ -35,51 +35,24 @@ const OF_TERMINALS: [i32; 3] = [SIGINT, SIGQUIT, SIGHUP];
 /// Signals that are passed on, unless they are ignored.
 const PASSED_ON: [i32; 7] = [SIGINT, SIGQUIT, SIGHUP, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH];
 
-/// Why a proxy could not do its work.
+/// Why a proxy could not do its work, and the exit status that shells give in this case.
 #[derive(Debug, thiserror::Error)]
-pub enum ExecError {
-    /// There is no guest.
-    #[error("reach the guest: {0}; start programs with `earmark lab`, not by hand")]
-    Connect(#[source] io::Error),
-    /// The guest has ended before the program.
-    #[error("the guest has ended before {0}, or sends more than it may; was it killed?")]
-    Gone(String),
-    /// The guest could not start the program.
-    #[error("start {program}: {cause}; check that it is installed and in PATH")]
-    Start {
-        /// The name of the program.
-        program: String,
-        /// What the guest's kernel said.
-        #[source]
-        cause: io::Error,
-    },
-    /// Something between here and the guest broke.
-    #[error("run {program} in the guest: {cause}")]
-    Broken {
-        /// The name of the program.
-        program: String,
-        /// What failed.
-        #[source]
-        cause: io::Error,
-    },
-}
-
-impl ExecError {
-    /// The exit status that shells give in this case.
-    pub fn code(&self) -> i32 {
-        match self {
-            Self::Start { cause, .. } if cause.raw_os_error() == Some(libc::ENOENT) => 127,
-            Self::Start { .. } => 126,
-            Self::Connect(_) | Self::Gone(_) | Self::Broken { .. } => 125,
-        }
-    }
+#[error("{message}")]
+pub struct ExecError {
+    message: String,
+    /// 127 for a program that is missing, 126 for one that cannot be started, 125 for the rest.
+    pub code: i32,
 }
 
 /// Runs a program in the guest whose hub listens at `socket`; its exit status, as a shell tells it.
 pub fn run(socket: &Path, words: Vec<OsString>) -> Result<i32, ExecError> {
     let program = words.first().map_or_else(String::new, |word| word.to_string_lossy().into());
-    let stream = UnixStream::connect(socket).map_err(ExecError::Connect)?;
-    let broken = |cause| ExecError::Broken { program: program.clone(), cause };
+    let failed = |code, message| ExecError { message, code };
+    let stream = UnixStream::connect(socket).map_err(|cause| {
+        let what = "start programs with `earmark lab`, not by hand";
+        failed(125, format!("reach the guest: {cause}; {what}"))
+    })?;
+    let broken = |cause: io::Error| failed(125, format!("run {program} in the guest: {cause}"));
     let mut proxy = Proxy::new(stream).map_err(broken)?;
     // Restores the terminal when it goes.
     let _raw = proxy.terminal.then(RawTerminal::enter).transpose().map_err(broken)?;
@@ -87,9 +60,15 @@ pub fn run(socket: &Path, words: Vec<OsString>) -> Result<i32, ExecError> {
     match proxy.carry() {
         Ok(Ending::Exited(code)) => Ok(code),
         Ok(Ending::Failed(errno)) => {
-            Err(ExecError::Start { program, cause: io::Error::from_raw_os_error(errno) })
+            let cause = io::Error::from_raw_os_error(errno);
+            let code = if errno == libc::ENOENT { 127 } else { 126 };
+            let next = "check that it is installed and in PATH";
+            Err(failed(code, format!("start {program}: {cause}; {next}")))
         }
-        Ok(Ending::Gone) => Err(ExecError::Gone(program)),
+        Ok(Ending::Gone) => {
+            let why = "or sends more than it may; was it killed?";
+            Err(failed(125, format!("the guest has ended before {program}, {why}")))
+        }
         Err(cause) => Err(broken(cause)),
     }
 }

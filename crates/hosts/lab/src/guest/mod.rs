@@ -39,7 +39,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -47,7 +47,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
 
-use crate::host::{Host, HostError};
+use crate::error::LabError;
+use crate::host::Host;
 use crate::machine::Machine;
 use channel::Channel;
 use protocol::{Event, GUEST, Order};
@@ -60,58 +61,6 @@ const KEPT_LINES: usize = 20;
 
 /// The longest line of them, in bytes; what is longer counts as several.
 const MAX_LINE: u64 = 4096;
-
-/// Why there is no guest, or none any more.
-#[derive(Debug, thiserror::Error)]
-pub enum GuestError {
-    /// The host around the guest refused something.
-    #[error(transparent)]
-    Host(#[from] HostError),
-    /// The means to talk to the guest could not be made.
-    #[error(
-        "{what} for guest {guest}: {cause}; check the limits on processes and open files: \
-             ulimit -u -n"
-    )]
-    Prepare {
-        /// The name of the guest.
-        guest: String,
-        /// What was to be made.
-        what: &'static str,
-        /// What the kernel said.
-        #[source]
-        cause: io::Error,
-    },
-    /// The guest's kernel ended before the guest was ready.
-    #[error("boot guest {guest}: its kernel has ended ({status}); {}", first_words(.messages))]
-    Ended {
-        /// The name of the guest.
-        guest: String,
-        /// How it ended.
-        status: ExitStatus,
-        /// The last messages of the kernel and of process 1.
-        messages: Vec<String>,
-    },
-    /// The guest's kernel ended although nobody had asked it to.
-    #[error("guest {guest}: its kernel has ended ({status}); {}", last_words(.messages))]
-    Lost {
-        /// The name of the guest.
-        guest: String,
-        /// How it ended.
-        status: ExitStatus,
-        /// The last messages of the kernel and of process 1.
-        messages: Vec<String>,
-    },
-    /// The guest did not get ready.
-    #[error("boot guest {guest}: it is not ready after {patience:?}; {}", last_words(.messages))]
-    Late {
-        /// The name of the guest.
-        guest: String,
-        /// How long it was waited for.
-        patience: Duration,
-        /// The last messages of the kernel and of process 1.
-        messages: Vec<String>,
-    },
-}
 
 /// How long a kernel may take to end that has closed its console.
 const END_WITHIN: Duration = Duration::from_secs(10);
@@ -166,10 +115,10 @@ impl Guest {
     /// boot at once, and in virtual time nothing happens before the calendar says so.
     ///
     /// The sockets of NIC and calendar must be there; see [`Host::listen`].
-    pub fn start(host: Host, settings: &GuestSettings) -> Result<Self, GuestError> {
+    pub fn start(host: Host, settings: &GuestSettings) -> Result<Self, LabError> {
         let prepare = |what| {
             let guest = host.name().to_owned();
-            move |cause| GuestError::Prepare { guest, what, cause }
+            move |cause| prepare_error(&guest, what, cause)
         };
         let json = serde_json::to_vec(&settings.for_init()).expect("settings are text");
         host.enter(|| std::fs::write(SETTINGS, json))?.map_err(prepare("write the settings"))?;
@@ -211,14 +160,14 @@ impl Guest {
     }
 
     /// Waits until the guest takes orders, or begins with its script.
-    pub fn await_ready(&mut self, patience: Duration) -> Result<(), GuestError> {
+    pub fn await_ready(&mut self, patience: Duration) -> Result<(), LabError> {
         match self.events.recv_timeout(patience) {
             Ok(_) => Ok(()),
-            Err(RecvTimeoutError::Timeout) => Err(GuestError::Late {
-                guest: self.host.name().to_owned(),
-                patience,
-                messages: self.messages(),
-            }),
+            Err(RecvTimeoutError::Timeout) => Err(LabError::refused(format!(
+                "boot guest {}: it is not ready after {patience:?}; {}",
+                self.host.name(),
+                last_words(&self.messages())
+            ))),
             Err(RecvTimeoutError::Disconnected) => Err(self.ended(false)),
         }
     }
@@ -228,7 +177,7 @@ impl Guest {
     ///
     /// Waits for the kernel, which closes its console a moment before it ends, and kills one that
     /// goes on.
-    pub fn ended(&mut self, ready: bool) -> GuestError {
+    pub fn ended(&mut self, ready: bool) -> LabError {
         let guest = self.host.name().to_owned();
         if !self.await_end(END_WITHIN) {
             let what = format!("(killed: it had not ended {END_WITHIN:?} after its console)");
@@ -242,11 +191,14 @@ impl Guest {
         while !self.keeper.is_finished() && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(1));
         }
-        match ended {
-            Ok(status) if ready => GuestError::Lost { guest, status, messages: self.messages() },
-            Ok(status) => GuestError::Ended { guest, status, messages: self.messages() },
-            Err(cause) => GuestError::Prepare { guest, what: "wait for the kernel", cause },
-        }
+        let status = match ended {
+            Ok(status) => status,
+            Err(cause) => return prepare_error(&guest, "wait for the kernel", cause),
+        };
+        let messages = self.messages();
+        let (boot, words) =
+            if ready { ("", last_words(&messages)) } else { ("boot ", first_words(&messages)) };
+        LabError::refused(format!("{boot}guest {guest}: its kernel has ended ({status}); {words}"))
     }
 
     /// What a guest with a script does: the number of the program and what became of it.
@@ -310,7 +262,7 @@ impl Machine for Guest {
         command
     }
 
-    fn spawn(&self, command: &mut Command) -> Result<Child, HostError> {
+    fn spawn(&self, command: &mut Command) -> Result<Child, LabError> {
         self.host.spawn(command)
     }
 
@@ -338,6 +290,11 @@ impl Drop for Guest {
             let _ = hub.join();
         }
     }
+}
+
+fn prepare_error(guest: &str, what: &str, cause: io::Error) -> LabError {
+    let remedy = "check the limits on processes and open files: ulimit -u -n";
+    LabError::new(format!("{what} for guest {guest}"), cause, remedy)
 }
 
 /// Keeps the last lines of the kernel's messages, until it ends.

@@ -22,9 +22,9 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change};
 use rustix::process::{WaitId, WaitIdOptions, setsid, umask, waitid};
 
-use super::error::HostError;
 use super::forked;
 use super::step::Step;
+use crate::error::LabError;
 use sys::station::Station;
 
 /// A directory of the machine's `/run`, which the host has, too, but empty: servers expect theirs
@@ -93,30 +93,36 @@ pub(super) struct Holder {
 
 impl Holder {
     /// Starts a holder and waits until its host is ready.
-    pub(super) fn start(blueprint: &Blueprint) -> Result<Self, HostError> {
-        let host = || blueprint.host.clone();
-        let (ours, theirs) =
-            UnixStream::pair().map_err(|cause| HostError::LifeLine { host: host(), cause })?;
-        let (pid, pidfd) = clone_holder(blueprint, theirs.as_raw_fd())
-            .map_err(|cause| HostError::Clone { host: host(), cause })?;
+    pub(super) fn start(blueprint: &Blueprint) -> Result<Self, LabError> {
+        let host = &blueprint.host;
+        let (ours, theirs) = UnixStream::pair().map_err(|cause| {
+            let what = format!("create the life-line of host {host}");
+            LabError::new(what, cause, "check the limit on open files: ulimit -n")
+        })?;
+        let (pid, pidfd) = clone_holder(blueprint, theirs.as_raw_fd()).map_err(|cause| {
+            let remedy = clone_remedy(&cause);
+            LabError::new(format!("create the namespaces of host {host}"), cause, remedy)
+        })?;
         drop(theirs);
         let mut holder = Self { pid, pidfd, life_line: Some(ours), programs: Mutex::default() };
-        holder.await_ready(host())?;
+        holder.await_ready(host)?;
         Ok(holder)
     }
 
-    fn await_ready(&mut self, host: String) -> Result<(), HostError> {
+    fn await_ready(&mut self, host: &str) -> Result<(), LabError> {
         let mut report = [0; 5];
         let life_line = self.life_line.as_mut().expect("the life-line is held until drop");
         if life_line.read_exact(&mut report).is_err() {
-            return Err(HostError::Died { host });
+            return Err(LabError::refused(format!(
+                "set up host {host}: its holder was killed; look for the reason with: dmesg"
+            )));
         }
         let [number, errno @ ..] = report;
         match Step::ALL.into_iter().find(|step| *step as u8 == number) {
             None => Ok(()),
             Some(step) => {
                 let cause = io::Error::from_raw_os_error(i32::from_ne_bytes(errno));
-                Err(HostError::Setup { host, step, cause })
+                Err(LabError::new(format!("{step} in host {host}"), cause, step.remedy()))
             }
         }
     }
@@ -168,6 +174,17 @@ impl Drop for Holder {
     }
 }
 
+fn clone_remedy(cause: &io::Error) -> &'static str {
+    match cause.raw_os_error() {
+        Some(libc::ENOSPC) => {
+            "raise the limits: sudo sysctl -w user.max_net_namespaces=10000 \
+             user.max_pid_namespaces=10000"
+        }
+        Some(libc::EAGAIN) => "raise the limit on processes: ulimit -u",
+        _ => "run as root, or allow user namespaces: sudo sysctl -w user.max_user_namespaces=10000",
+    }
+}
+
 /// Whether a child of this process still is one. Waits for its end unless `wait` is
 /// `NOHANG`, but does not reap it.
 fn is_unreaped(program: &OwnedFd, wait: WaitIdOptions) -> bool {
@@ -213,7 +230,7 @@ fn clone_holder(blueprint: &Blueprint, life_line: RawFd) -> io::Result<(u32, Own
     outcome.map(|pid| (pid, unsafe { OwnedFd::from_raw_fd(pidfd) }))
 }
 
-/// The life of a holder.
+/// What a holder does, from the fork to its end.
 fn hold(blueprint: &Blueprint, life_line: RawFd) -> ! {
     // SAFETY: the descriptor was inherited and is not closed below. The parent's owner of it was
     // forked too, but is never dropped here.

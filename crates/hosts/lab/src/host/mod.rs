@@ -26,13 +26,12 @@
 //! It takes Linux 5.9 or newer (`setns` by pidfd, `close_range`), and the rights that
 //! [`become_capable`](sys::privilege::become_capable) gives.
 
-mod error;
 mod forked;
 mod holder;
 mod spawn;
 mod step;
 
-use std::thread;
+use std::{io, thread};
 
 use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
 
@@ -40,8 +39,10 @@ use holder::{Blueprint, Holder};
 use sys::netlink::Netlink;
 use sys::station::Station;
 
-pub use error::{HostError, MAX_NAME};
-pub use step::Step;
+use crate::error::LabError;
+
+/// The longest name of a host: its interface, named after it, may have 15 bytes.
+pub const MAX_NAME: usize = 14;
 
 /// A Linux host. Dropping it ends every program in it.
 #[derive(Debug)]
@@ -53,9 +54,11 @@ pub struct Host {
 impl Host {
     /// Creates a host that knows `stations` (itself among them) by name. Its loopback interface is
     /// up.
-    pub fn create(name: &str, stations: &[Station]) -> Result<Self, HostError> {
+    pub fn create(name: &str, stations: &[Station]) -> Result<Self, LabError> {
         if !is_host_name(name) {
-            return Err(HostError::Name(name.to_owned()));
+            return Err(LabError::refused(format!(
+                "create host {name:?}: not a host name; use 1 to {MAX_NAME} letters, digits or '-'"
+            )));
         }
         let holder = Holder::start(&Blueprint::new(name, stations))?;
         let host = Self { name: name.to_owned(), holder };
@@ -81,8 +84,8 @@ impl Host {
     /// Runs `work` on a thread that is in the network of this host, and waits for it.
     ///
     /// A socket or device opened there stays in that network wherever it is used afterwards.
-    pub fn enter_net<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, HostError> {
-        let fail = |cause| HostError::Enter { host: self.name.clone(), cause };
+    pub fn enter_net<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, LabError> {
+        let fail = |cause| self.enter_error(cause);
         thread::scope(|scope| {
             let visitor = thread::Builder::new()
                 .name(format!("in-{}", self.name))
@@ -97,6 +100,11 @@ impl Host {
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         })
+    }
+
+    fn enter_error(&self, cause: io::Error) -> LabError {
+        let what = format!("enter the network of host {}", self.name);
+        LabError::new(what, cause, "create the host anew if its holder was killed")
     }
 }
 

@@ -19,7 +19,8 @@ use rustix::thread::{
     ThreadNameSpaceType, UnshareFlags, move_into_thread_name_spaces, unshare_unsafe,
 };
 
-use super::{Host, HostError};
+use super::Host;
+use crate::error::LabError;
 
 impl Host {
     /// Starts a command inside this host, in its own working directory, that of this process, or
@@ -27,7 +28,7 @@ impl Host {
     ///
     /// The child is like any other, and [`Child::id`] is its number outside of the host. When the
     /// host is dropped or this process ends, it is killed.
-    pub fn spawn(&self, command: &mut Command) -> Result<Child, HostError> {
+    pub fn spawn(&self, command: &mut Command) -> Result<Child, LabError> {
         self.start(command, || Ok(())).map_err(|cause| self.start_error(command, cause))
     }
 
@@ -37,7 +38,7 @@ impl Host {
         &self,
         command: &mut Command,
         confine: impl FnOnce() -> io::Result<()> + Send,
-    ) -> Result<Child, HostError> {
+    ) -> Result<Child, LabError> {
         let mut refused = None;
         let started = self.start(command, || {
             confine().map_err(|cause| {
@@ -46,13 +47,18 @@ impl Host {
             })
         });
         match refused {
-            Some(cause) => Err(HostError::Confine { host: self.name().to_owned(), cause }),
+            Some(cause) => {
+                let what = format!("confine the guest of host {}", self.name());
+                let remedy = "in a container, give it --cap-add SYS_ADMIN --cap-add SETPCAP \
+                              --security-opt apparmor=unconfined";
+                Err(LabError::new(what, cause, remedy))
+            }
             None => started.map_err(|cause| self.start_error(command, cause)),
         }
     }
 
     /// Runs a command inside this host and collects its output, as [`Command::output`] does.
-    pub fn output(&self, command: &mut Command) -> Result<Output, HostError> {
+    pub fn output(&self, command: &mut Command) -> Result<Output, LabError> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = self.spawn(command)?;
         child.wait_with_output().map_err(|cause| self.start_error(command, cause))
@@ -77,27 +83,22 @@ impl Host {
         }
     }
 
-    fn start_error(&self, command: &Command, cause: io::Error) -> HostError {
-        let program = command.get_program().to_string_lossy().into_owned();
-        HostError::Start { host: self.name().to_owned(), program, cause }
+    fn start_error(&self, command: &Command, cause: io::Error) -> LabError {
+        LabError::start(&command.get_program().to_string_lossy(), self.name(), cause)
     }
-}
 
-impl Host {
     /// Runs `work` on a thread that is in this host in every way but one, and waits for it: its
     /// process is still this one. Files are those that the host sees, its `/run` above all.
-    pub fn enter<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, HostError> {
-        visit(self.holder.pidfd(), work)
-            .map_err(|cause| HostError::Enter { host: self.name().to_owned(), cause })
+    pub fn enter<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, LabError> {
+        visit(self.holder.pidfd(), work).map_err(|cause| self.enter_error(cause))
     }
 
     /// Listens on a socket in the files of this host, which vanishes with the host. Nobody else on
     /// the machine has that path.
-    pub fn listen(&self, path: &str) -> Result<UnixListener, HostError> {
-        self.enter(|| UnixListener::bind(path))?.map_err(|cause| HostError::Listen {
-            host: self.name().to_owned(),
-            path: path.to_owned(),
-            cause,
+    pub fn listen(&self, path: &str) -> Result<UnixListener, LabError> {
+        self.enter(|| UnixListener::bind(path))?.map_err(|cause| {
+            let what = format!("listen on {path} in host {}", self.name());
+            LabError::new(what, cause, "choose a path that is free")
         })
     }
 }

@@ -5,18 +5,12 @@ use std::fmt;
 /// A step in which the holder can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Step {
-    /// Leaving the terminal and the session of this process.
+pub(super) enum Step {
     Session = 1,
-    /// Keeping mounts from spreading to the machine.
     Mounts = 2,
-    /// Mounting a `/run` without files.
     Run = 3,
-    /// Writing the names of the stations.
     HostsFile = 4,
-    /// Making that the `/etc/hosts` of the host.
     BindHosts = 5,
-    /// Setting the host name.
     HostName = 6,
 }
 

@@ -10,7 +10,6 @@ use lab::dataplane::{DataPlane, Handle};
 use lab::plane::PortPlan;
 use lab::snapshot::Snapshot;
 use lab::wait::Waiting;
-use lab::{LabError, MAX_MTU, MIN_MTU};
 use nic::lanes::Lanes;
 use nic::link::LinkSettings;
 use nic::marker::Rules;
@@ -102,7 +101,7 @@ pub(super) fn ensure_in_force(
 /// The largest packet of a guest's interface, in bytes: what namespaces may have, guests may.
 pub(super) fn mtu(options: &NicOptions) -> Result<u16> {
     let mtu = options.mtu.unwrap_or(USUAL_MTU);
-    ensure!((MIN_MTU..=MAX_MTU).contains(&mtu), LabError::Mtu(mtu));
+    lab::check_mtu(mtu)?;
     Ok(mtu as u16)
 }
 

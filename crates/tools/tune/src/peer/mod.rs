@@ -30,7 +30,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use lab::host::HostError;
+use lab::LabError;
 use lab::machine::Machine;
 
 #[cfg(any(test, feature = "checks"))]
@@ -115,12 +115,10 @@ fn pair(stream: TcpStream, address: SocketAddr, code: &Code) -> Result<(Sender, 
         .with_context(|| format!("pair with {address}"))
 }
 
-fn start(command: &mut Command, name: &str) -> Result<Child, HostError> {
-    command.spawn().map_err(|cause| HostError::Start {
-        host: name.to_owned(),
-        program: command.get_program().to_string_lossy().into_owned(),
-        cause,
-    })
+fn start(command: &mut Command, name: &str) -> Result<Child, LabError> {
+    command
+        .spawn()
+        .map_err(|cause| LabError::start(&command.get_program().to_string_lossy(), name, cause))
 }
 
 impl Machine for LocalHost {
@@ -132,7 +130,7 @@ impl Machine for LocalHost {
         Command::new(program)
     }
 
-    fn spawn(&self, command: &mut Command) -> Result<Child, HostError> {
+    fn spawn(&self, command: &mut Command) -> Result<Child, LabError> {
         start(command, self.name())
     }
 
@@ -154,7 +152,7 @@ impl Machine for RemoteHost {
         command
     }
 
-    fn spawn(&self, command: &mut Command) -> Result<Child, HostError> {
+    fn spawn(&self, command: &mut Command) -> Result<Child, LabError> {
         start(command, self.name())
     }
 
