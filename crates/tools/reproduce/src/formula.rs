@@ -182,10 +182,12 @@ mod tests {
         assert_eq!((whole.run.as_str(), whole.clients), ("tuned", Some(3)));
         assert_eq!(whole.setting.as_deref(), Some("throttle:10"));
         let short: Reference = "ping p50".parse().unwrap();
-        assert!(short.setting.is_none() && short.figure == Figure::P50);
-        for wrong in ["p50", "a b c d", "run s@x p50", "run s middle"] {
+        assert!(short.setting.is_none() && short.figure.name() == "p50");
+        for wrong in ["p50", "a b c d", "run s@x p50"] {
             assert!(wrong.parse::<Reference>().is_err(), "{wrong}");
         }
+        let error = "run s p51".parse::<Reference>().unwrap_err();
+        assert!(error.contains("no figure `p51`; there are min, p50"), "{error}");
     }
 
     #[test]

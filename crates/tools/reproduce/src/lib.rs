@@ -198,14 +198,17 @@ fn of_part(
     let mut runs = Vec::new();
     for (name, (command, result)) in part.runs.keys().zip(each) {
         if let Ok((comparison, wall_s)) = &result {
-            runs.push(RunOutcome::new(name, command, comparison, *wall_s));
+            let environment = comparison.results.first().map(|result| result.environment.clone());
+            let (name, wall_s) = (name.clone(), *wall_s);
+            runs.push(RunOutcome { name, command, wall_s, environment });
         }
         results.insert(name.clone(), result.map(|(comparison, _)| comparison));
     }
     let numbers = part.numbers.iter().map(|it| NumberOutcome::new(it, &results, terms.npb));
     let numbers = numbers.collect();
     let curve = part.curve.as_ref().and_then(|curve| curves::draw(curve, &results));
-    PartOutcome::new(part, runs, numbers, curve)
+    let Part { name, title, about, .. } = part.clone();
+    PartOutcome { name, title, about, runs, numbers, curve }
 }
 
 #[cfg(test)]

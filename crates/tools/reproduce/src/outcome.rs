@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bench::compare::Comparison;
 use bench::environment::Environment;
 use report::panels::Picture;
 use serde::Serialize;
@@ -12,7 +11,7 @@ use anyhow::Result;
 use crate::claim::{Claim, Null, Verdict, number};
 use crate::formula::{Formula, Results};
 use crate::npb::{Npb, NpbRatio};
-use crate::seed::{Constant, Number, Origin, Ours, Part, PartConstant, Seed};
+use crate::seed::{Constant, Number, Ours, PartConstant, Seed};
 
 /// Everything; `--json` prints it.
 #[derive(Debug, Serialize)]
@@ -113,7 +112,7 @@ pub struct RunOutcome {
     pub wall_s: f64,
     /// Where it ran.
     #[serde(skip)]
-    environment: Option<Environment>,
+    pub(crate) environment: Option<Environment>,
 }
 
 /// One number of a document, and ours.
@@ -145,66 +144,55 @@ pub struct NumberOutcome {
     pub claim: Claim,
 }
 
-impl RunOutcome {
-    pub(crate) fn new(name: &str, command: String, of: &Comparison, wall_s: f64) -> Self {
-        let environment = of.results.first().map(|result| result.environment.clone());
-        Self { name: name.into(), command, wall_s, environment }
-    }
-}
-
 impl NumberOutcome {
-    /// Compares.
+    /// What `results`, or the file `npb`, have for `number`.
     pub(crate) fn new(number: &Number, results: &Results, npb: Option<&Npb>) -> Self {
-        let note = number.note.clone();
-        let mut failed = false;
-        let mut what = number.what.clone();
-        let mut nothing = None;
-        let mut judge = |ours: f64, null: Null| {
-            nothing = Some(null.value);
-            (Some(ours), number.claim.verdict(ours, null))
+        let Number { what, unit, claim, note, .. } = number.clone();
+        let mut outcome = Self {
+            what,
+            unit,
+            stated: claim.stated(),
+            tolerance: claim.tolerance(),
+            ours: None,
+            nothing: None,
+            difference_percent: None,
+            verdict: Verdict::NotMade,
+            failed: false,
+            note,
+            claim,
         };
-        let (ours, verdict, note) = match &number.ours {
+        match &number.ours {
             Ours::Predicted(formula) | Ours::Set(formula) => {
                 match made(&number.ours, formula, results) {
-                    Ok((ours, None)) => (Some(ours), Verdict::Set, note),
-                    Ok((ours, Some(null))) => {
-                        let (ours, verdict) = judge(ours, null);
-                        (ours, verdict, note)
-                    }
+                    Ok((ours, null)) => outcome.judge(ours, null),
                     Err(why) => {
-                        failed = true;
-                        (None, Verdict::NotMade, format!("Not made: {why:#}."))
+                        (outcome.failed, outcome.note) = (true, format!("Not made: {why:#}."));
                     }
                 }
             }
             Ours::Npb(ratio) => match npb.map(|npb| npb.value(ratio)) {
                 Some(Some((ours, class))) => {
-                    what += &format!(" (ours: class {class}, live)");
-                    let (ours, verdict) = judge(ours, NpbRatio::NULL);
-                    (ours, verdict, note)
+                    outcome.what += &format!(" (ours: class {class}, live)");
+                    outcome.judge(ours, Some(NpbRatio::NULL));
                 }
-                Some(None) => (None, Verdict::NotMade, "The file does not have it.".into()),
+                Some(None) => outcome.note = "The file does not have it.".into(),
                 None => {
-                    let why = "For the live world: `cargo xtask npb` measures it, and `--npb FILE` \
-                               reads its file.";
-                    (None, Verdict::NotMade, why.into())
+                    outcome.note = "For the live world: `cargo xtask npb` measures it, and `--npb \
+                                    FILE` reads its file."
+                        .into();
                 }
             },
-            Ours::Cannot(why) => (None, Verdict::NotMade, why.clone()),
-        };
-        Self {
-            what,
-            unit: number.unit.clone(),
-            stated: number.claim.stated(),
-            tolerance: number.claim.tolerance(),
-            ours,
-            nothing,
-            difference_percent: ours.and_then(|ours| number.claim.difference_percent(ours)),
-            verdict,
-            failed,
-            note,
-            claim: number.claim,
+            Ours::Cannot(why) => outcome.note.clone_from(why),
         }
+        outcome
+    }
+
+    /// Holds `ours` against what the document says, and against the null model if there is one.
+    fn judge(&mut self, ours: f64, null: Option<Null>) {
+        self.ours = Some(ours);
+        self.nothing = null.map(|null| null.value);
+        self.difference_percent = self.claim.difference_percent(ours);
+        self.verdict = null.map_or(Verdict::Set, |null| self.claim.verdict(ours, null));
     }
 
     /// Ours, what it would be if nothing changed, and the difference, in words.
@@ -233,18 +221,6 @@ impl Verdict {
             Self::Set => "set",
             Self::NotMade => "not made",
         }
-    }
-}
-
-impl PartOutcome {
-    pub(crate) fn new(
-        part: &Part,
-        runs: Vec<RunOutcome>,
-        numbers: Vec<NumberOutcome>,
-        curve: Option<Picture>,
-    ) -> Self {
-        let Part { name, title, about, .. } = part.clone();
-        Self { name, title, about, runs, numbers, curve }
     }
 }
 
@@ -280,18 +256,8 @@ impl Outcome {
 
     /// The sum, in words.
     pub fn in_words(&self) -> String {
-        let Tally {
-            values,
-            within_5_percent,
-            within_15_percent,
-            agree,
-            no_evidence,
-            miss,
-            orders,
-            set,
-            not_made,
-            ..
-        } = self.tally;
+        let Tally { values, within_5_percent, within_15_percent, .. } = self.tally;
+        let Tally { agree, no_evidence, miss, orders, set, not_made, .. } = self.tally;
         let failed = match self.tally.failed {
             0 => String::new(),
             count => format!(" {count} numbers were not made, for the reasons above."),
@@ -322,13 +288,8 @@ impl Tally {
                 if !seen.insert((&constant.option, constant.value.to_string())) {
                     continue;
                 }
-                let origin = match constant.origin {
-                    Origin::Stated => "stated",
-                    Origin::Measured => "measured",
-                    Origin::Set => "set",
-                    Origin::Assumed => "assumed",
-                };
-                *tally.constants.entry(origin.into()).or_default() += 1;
+                let origin = format!("{:?}", constant.origin).to_lowercase();
+                *tally.constants.entry(origin).or_default() += 1;
             }
             seed.parts.iter().flat_map(|part| &part.numbers).for_each(|it| tally.count(it));
         }
