@@ -62,7 +62,6 @@ fn policy(root: &Root) -> Option<String> {
 
 /// What the link capabilities in a configuration space say that waking from L1 takes at most;
 /// `None` if they are not there, or say no limit.
-#[must_use]
 pub fn l1_exit_us(config: &[u8]) -> Option<u32> {
     /// "Capabilities List" of the status, and where the list begins.
     const HAS_LIST: u8 = 0x10;

@@ -16,9 +16,6 @@ const TX_FRAMES: usize = 6;
 
 /// Sets `rx-usecs` and `rx-frames` of an interface in the network of this thread; what else there
 /// is stays as it is, if the driver reports it right.
-///
-/// # Errors
-/// If there is no such interface, or its driver refuses.
 pub fn set_coalescing(interface: &str, rx_usecs: u32, rx_frames: u32) -> io::Result<()> {
     let mut settings = [0; WORDS];
     settings[0] = GET;

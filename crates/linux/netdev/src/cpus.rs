@@ -5,7 +5,6 @@
 const LIMIT: u32 = 65_536;
 
 /// The processors of a list such as `0-3,8`; `None` if it is none.
-#[must_use]
 pub fn parse_list(text: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
@@ -23,7 +22,6 @@ pub fn parse_list(text: &str) -> Option<Vec<u32>> {
 
 /// The processors of a mask such as `ff,00000000`, most significant word first; `None` if it is
 /// none.
-#[must_use]
 pub fn parse_mask(text: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();
     for (place, word) in text.trim().rsplit(',').enumerate() {
@@ -38,7 +36,6 @@ pub fn parse_mask(text: &str) -> Option<Vec<u32>> {
 }
 
 /// Processors as the kernel's lists have them: `0-3,8`.
-#[must_use]
 pub fn write_list(cpus: &[u32]) -> String {
     let mut parts: Vec<(u32, u32)> = Vec::new();
     for cpu in cpus {
@@ -54,7 +51,6 @@ pub fn write_list(cpus: &[u32]) -> String {
 }
 
 /// Processors as the kernel's masks have them: `1,0000000f`; duplicates and order do not matter.
-#[must_use]
 pub fn write_mask(cpus: &[u32]) -> String {
     let last = cpus.iter().max().map_or(0, |last| last / 32);
     let word = |place: u32| {

@@ -25,9 +25,6 @@ const NAPI_DEFER_HARD_IRQS: &str = "napi_defer_hard_irqs";
 const THREADED: &str = "threaded";
 
 /// Reads it, which takes no rights.
-///
-/// # Errors
-/// If there is no such device.
 pub fn read_deferral(root: &Root, device: &str) -> Result<Deferral, DeviceError> {
     let directory = directory_of(device)?;
     root.read(&format!("{directory}/ifindex"))?;

@@ -71,7 +71,6 @@ pub enum DeviceError {
 
 impl DeviceError {
     /// What the kernel said, as a number, if it said anything.
-    #[must_use]
     pub fn code(&self) -> Option<i32> {
         match self {
             Self::Family { cause, .. }
@@ -83,13 +82,11 @@ impl DeviceError {
     }
 
     /// Whether more rights would help.
-    #[must_use]
     pub fn is_denied(&self) -> bool {
         matches!(self.code(), Some(libc::EPERM | libc::EACCES))
     }
 
     /// Whether driver or kernel do not have this at all.
-    #[must_use]
     pub fn is_unsupported(&self) -> bool {
         match self {
             // Netlink refuses parameters that a driver lacks as it refuses bad values.
@@ -99,13 +96,11 @@ impl DeviceError {
     }
 
     /// Whether the driver has something else to do first.
-    #[must_use]
     pub fn is_busy(&self) -> bool {
         self.code() == Some(libc::EBUSY)
     }
 
     /// Whether there is no such device.
-    #[must_use]
     pub fn is_no_device(&self) -> bool {
         self.code() == Some(libc::ENODEV)
     }

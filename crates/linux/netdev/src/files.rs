@@ -62,9 +62,6 @@ pub struct DeviceFiles {
 }
 
 /// Reads a device. What the kernel or this user's rights keep back is `None` or empty.
-///
-/// # Errors
-/// If there is no such device in this tree.
 pub fn read_device(root: &Root, device: &str) -> Result<DeviceFiles, DeviceError> {
     let directory = directory_of(device)?;
     let file = |name: &str| format!("{directory}/{name}");
@@ -116,7 +113,6 @@ fn lower_devices(root: &Root, directory: &str) -> Vec<String> {
 }
 
 /// Reads what delays packets on any device of a machine; nothing of a device itself.
-#[must_use]
 pub fn read_machine(root: &Root) -> DeviceFiles {
     let cpus = online_cpus(root);
     DeviceFiles {
@@ -130,9 +126,6 @@ pub fn read_machine(root: &Root) -> DeviceFiles {
 }
 
 /// The devices in a tree, by name.
-///
-/// # Errors
-/// If the tree has no network.
 pub fn list_devices(root: &Root) -> Result<Vec<String>, DeviceError> {
     let mut names = root.list("sys/class/net")?;
     names.retain(|name| root.has(&format!("sys/class/net/{name}/ifindex")));

@@ -24,7 +24,6 @@ pub struct Frequency {
 }
 
 /// Reads how the frequencies of `cpus` are chosen. What cannot be read is left out.
-#[must_use]
 pub fn read_frequency(root: &Root, cpus: &[u32]) -> Frequency {
     let file = |cpu: &u32, name: &str| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}");
     let words = |name: &str| cpus.iter().filter_map(|cpu| root.word(&file(cpu, name))).collect();
@@ -40,7 +39,6 @@ pub fn read_frequency(root: &Root, cpus: &[u32]) -> Frequency {
 }
 
 /// The processors that are online; processor 0 if that cannot be read.
-#[must_use]
 pub fn online_cpus(root: &Root) -> Vec<u32> {
     let text = root.word("sys/devices/system/cpu/online");
     let cpus = text.and_then(|text| super::cpus::parse_list(&text)).unwrap_or_default();

@@ -38,7 +38,6 @@ pub struct Idle {
 
 impl Idle {
     /// The slowest state to come back from that is allowed.
-    #[must_use]
     pub fn deepest(&self) -> Option<&IdleState> {
         let allowed = self.states.iter().filter(|state| !state.is_disabled);
         allowed.max_by_key(|state| state.latency_us)
@@ -46,7 +45,6 @@ impl Idle {
 }
 
 /// Reads how `cpus` idle. What cannot be read is left out.
-#[must_use]
 pub fn read_idle(root: &Root, cpus: &[u32]) -> Idle {
     let base = "sys/devices/system/cpu/cpuidle";
     let mut idle = Idle {

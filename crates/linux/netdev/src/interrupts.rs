@@ -27,7 +27,6 @@ pub struct Interrupt {
 
 impl Interrupt {
     /// How often it came, on all processors.
-    #[must_use]
     pub fn total(&self) -> u64 {
         self.counts.iter().fold(0, |sum, (_, count)| sum.wrapping_add(*count))
     }
@@ -56,7 +55,6 @@ pub struct Affinity {
 }
 
 /// Reads `/proc/interrupts`. Lines that are no numbered interrupt are passed over.
-#[must_use]
 pub fn parse_interrupts(text: &str) -> Vec<Interrupt> {
     let mut lines = text.lines();
     let cpus: Vec<u32> = lines
@@ -91,9 +89,6 @@ fn parse_line(line: &str, cpus: &[u32]) -> Option<Interrupt> {
 }
 
 /// All interrupts of the machine.
-///
-/// # Errors
-/// If the file cannot be read.
 pub fn read_interrupts(root: &Root) -> Result<Vec<Interrupt>, DeviceError> {
     root.read("proc/interrupts").map(|text| parse_interrupts(&text))
 }
@@ -102,9 +97,6 @@ pub fn read_interrupts(root: &Root) -> Result<Vec<Interrupt>, DeviceError> {
 ///
 /// A device of many ports may share its numbers with others; then the names decide, as far as they
 /// name a device at all.
-///
-/// # Errors
-/// If there is no such device.
 pub fn of_device(
     root: &Root,
     device: &str,
@@ -164,14 +156,12 @@ fn numbers_of(root: &Root, directory: &str) -> BTreeSet<u32> {
 }
 
 /// Which processors an interrupt goes to. `None` where the file is missing or not readable.
-#[must_use]
 pub fn affinity(root: &Root, number: u32) -> Affinity {
     let list = |name| parse_list(&root.word(&format!("proc/irq/{number}/{name}"))?);
     Affinity { allowed: list("smp_affinity_list"), effective: list("effective_affinity_list") }
 }
 
 /// The process of `irqbalance`, which moves interrupts between processors; `None`: none is seen.
-#[must_use]
 pub fn irqbalance(root: &Root) -> Option<u32> {
     let mut numbers: Vec<u32> =
         root.list("proc").ok()?.iter().filter_map(|name| name.parse().ok()).collect();
@@ -181,9 +171,6 @@ pub fn irqbalance(root: &Root) -> Option<u32> {
 }
 
 /// Sets the processors that may have an interrupt.
-///
-/// # Errors
-/// If there is no such interrupt, or the kernel refuses, as it does for those that it manages.
 pub fn set_affinity(root: &Root, number: u32, cpus: &[u32]) -> Result<(), DeviceError> {
     root.write(&format!("proc/irq/{number}/smp_affinity_list"), &write_list(cpus))
 }
@@ -191,7 +178,6 @@ pub fn set_affinity(root: &Root, number: u32, cpus: &[u32]) -> Result<(), Device
 /// The interrupt of a receive queue among those of a device, by the names that drivers give their
 /// handlers: `eth0-TxRx-1`, `iavf-eth0-TxRx-1`, `eth0-rx-1`, `virtio0-input.1`,
 /// `mlx5_comp1@pci:0000:17:00.0`. `None` where no name, or more than one, is that of the queue.
-#[must_use]
 pub fn of_queue(interrupts: &[Interrupt], queue: u32) -> Option<u32> {
     let is_its = |one: &&Interrupt| one.handlers.iter().any(|name| queue_of(name) == Some(queue));
     let mut its = interrupts.iter().filter(is_its);

@@ -44,9 +44,6 @@ pub enum Message<'a> {
 }
 
 /// The messages of a datagram that belong to request `sequence`.
-///
-/// # Errors
-/// If a length is not what it says.
 pub fn read(datagram: &[u8], sequence: u32) -> Result<Vec<Message<'_>>, Malformed> {
     let mut messages = Vec::new();
     let mut rest = datagram;
@@ -97,7 +94,6 @@ fn sentence(attributes: &[u8]) -> Option<String> {
 /// A request with an acknowledgement, or for everything (`is_dump`).
 ///
 /// `kind` is the family's number, `payload` what follows the header.
-#[must_use]
 pub fn write(kind: u16, sequence: u32, is_dump: bool, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(HEADER + payload.len()).unwrap_or(u32::MAX);
     let flags = REQUEST | ACKNOWLEDGE | if is_dump { DUMP } else { 0 };

@@ -20,7 +20,6 @@ const ANY_NAME: u16 = 53;
 
 /// The name of the device that has `name` as its name or as an alternative one. If there is none,
 /// `name` itself, which is refused later with a better reason.
-#[must_use]
 pub fn device_name(root: &Root, name: &str) -> String {
     let is_path = name.contains('/') || name == "." || name == "..";
     if is_path || root.has(&format!("sys/class/net/{name}/ifindex")) {
@@ -47,9 +46,6 @@ fn ask(name: &str) -> io::Result<Option<String>> {
 
 /// Devices whose names are not UTF-8, with their other bytes escaped: no command here can name
 /// them.
-///
-/// # Errors
-/// If the tree has no network.
 pub fn illegible_devices(root: &Root) -> Result<Vec<String>, DeviceError> {
     let path = root.path("sys/class/net");
     let entries = std::fs::read_dir(&path);

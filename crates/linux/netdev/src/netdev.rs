@@ -237,9 +237,6 @@ impl Netdev {
 }
 
 /// Reads the attributes of an answer to `napi-get`.
-///
-/// # Errors
-/// If an attribute is malformed, or the instance has no number.
 pub fn parse_napi(attributes: &[u8]) -> Result<Napi, Malformed> {
     let (mut parsed, mut id) = (Napi::default(), None);
     for_each(Tlvs::new(attributes), |attribute| {
@@ -277,9 +274,6 @@ pub fn encode_napi(change: &NapiChange, request: &mut Writer) {
 }
 
 /// Reads the attributes of an answer to `queue-get`.
-///
-/// # Errors
-/// If an attribute is malformed, or the queue has no number or direction.
 pub fn parse_queue(attributes: &[u8]) -> Result<Queue, Malformed> {
     let (mut ifindex, mut id, mut direction, mut napi) = (0, None, None, None);
     for_each(Tlvs::new(attributes), |attribute| {
@@ -299,9 +293,6 @@ pub fn parse_queue(attributes: &[u8]) -> Result<Queue, Malformed> {
 }
 
 /// Reads the attributes of an answer to `qstats-get`.
-///
-/// # Errors
-/// If an attribute is malformed, or the queue has no number or direction.
 pub fn parse_queue_counters(attributes: &[u8]) -> Result<QueueCounters, Malformed> {
     let (mut ifindex, mut id, mut direction) = (0, None, None);
     let mut counters = BTreeMap::new();

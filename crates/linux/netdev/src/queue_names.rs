@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 use super::netdev::{Direction, QueueCounters};
 
 /// What queues have counted, from counters by their names, as `ethtool -S` has them.
-#[must_use]
 pub fn queues_among(statistics: &BTreeMap<String, u64>) -> Vec<QueueCounters> {
     let mut queues: BTreeMap<(Direction, u32), BTreeMap<&'static str, u64>> = BTreeMap::new();
     for (name, value) in statistics {
@@ -26,7 +25,6 @@ pub fn queues_among(statistics: &BTreeMap<String, u64>) -> Vec<QueueCounters> {
 }
 
 /// Which queue a counter is of, and what it counts; `None` for anything else.
-#[must_use]
 pub fn parse_name(name: &str) -> Option<(Direction, u32, &'static str)> {
     let (mut direction, mut id, mut unit) = (None, None, None);
     for word in words(name) {

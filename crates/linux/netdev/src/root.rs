@@ -21,7 +21,6 @@ pub struct Root {
 
 impl Root {
     /// The tree at `path`: `/` for this machine's own.
-    #[must_use]
     pub fn at(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
         Self { sys: path.join("sys"), proc: path.join("proc"), _mount: None }
@@ -33,7 +32,6 @@ impl Root {
     /// as in a shell that has only entered a network namespace, this mounts `sysfs` anew for itself
     /// alone, at no place, until it is dropped. If that is not allowed, `/sys` is taken after all:
     /// devices that are not in it cannot be read, and [`Root::is_of_network`] tells.
-    #[must_use]
     pub fn here() -> Self {
         let machine = Self::at("/");
         if machine.is_of_network() {
@@ -50,7 +48,6 @@ impl Root {
     }
 
     /// Whether the devices in `sys` are those of the network of this thread.
-    #[must_use]
     pub fn is_of_network(&self) -> bool {
         let Ok(text) = self.read("proc/thread-self/net/dev") else { return true };
         let mut there = names_in_proc_net_dev(&text);
@@ -67,7 +64,6 @@ impl Root {
     }
 
     /// A path below `sys/` or `proc/`, where it really is.
-    #[must_use]
     pub fn path(&self, path: &str) -> PathBuf {
         match path.split_once('/') {
             Some(("sys", rest)) => self.sys.join(rest),
@@ -78,9 +74,6 @@ impl Root {
     }
 
     /// The text of a file, such as `proc/interrupts`. What is not UTF-8 is replaced.
-    ///
-    /// # Errors
-    /// If there is no such file, or it may not be read.
     pub fn read(&self, path: &str) -> Result<String, DeviceError> {
         let path = self.path(path);
         match fs::read(&path) {
@@ -90,22 +83,17 @@ impl Root {
     }
 
     /// The text of a file without space around it; `None` if it is missing, empty or not readable.
-    #[must_use]
     pub fn word(&self, path: &str) -> Option<String> {
         let text = self.read(path).ok()?;
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
     /// The number in a file; `None` if it is missing, not readable or no such number.
-    #[must_use]
     pub fn number(&self, path: &str) -> Option<u64> {
         self.word(path)?.parse().ok()
     }
 
     /// The names in a directory, in no order.
-    ///
-    /// # Errors
-    /// If there is no such directory, or it may not be read.
     pub fn list(&self, path: &str) -> Result<Vec<String>, DeviceError> {
         let path = self.path(path);
         let names = |entries: fs::ReadDir| {
@@ -116,22 +104,17 @@ impl Root {
     }
 
     /// Whether there is such a file or directory.
-    #[must_use]
     pub fn has(&self, path: &str) -> bool {
         self.path(path).exists()
     }
 
     /// The last part of what a link leads to, such as the driver of `device/driver`.
-    #[must_use]
     pub fn link_name(&self, path: &str) -> Option<String> {
         let target = fs::read_link(self.path(path)).ok()?;
         Some(target.file_name()?.to_str()?.to_owned())
     }
 
     /// Writes a value, in one write, as the kernel wants it.
-    ///
-    /// # Errors
-    /// If there is no such file, it may not be written, or the kernel refuses the value.
     pub fn write(&self, path: &str, value: &str) -> Result<(), DeviceError> {
         let path = self.path(path);
         let write = || {
@@ -144,7 +127,6 @@ impl Root {
 }
 
 /// The names in `/proc/net/dev`: what is before the colons.
-#[must_use]
 pub fn names_in_proc_net_dev(text: &str) -> Vec<String> {
     let names = text.lines().filter_map(|line| line.split_once(':'));
     names.map(|(name, _)| name.trim().to_owned()).collect()

@@ -4,7 +4,6 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The device by which this network reaches `to` from `local`; `None` if no route says so.
-#[must_use]
 pub fn device(local: IpAddr, to: IpAddr) -> Option<String> {
     if local == to || to.is_loopback() {
         return Some("lo".into());

@@ -29,7 +29,6 @@ pub struct Softnet {
 }
 
 /// Reads `/proc/net/softnet_stat`; `None` if a line is none of it.
-#[must_use]
 pub fn parse_softnet(text: &str) -> Option<Vec<Softnet>> {
     text.lines().enumerate().map(|(place, line)| parse_line(place, line)).collect()
 }
@@ -50,9 +49,6 @@ fn parse_line(place: usize, line: &str) -> Option<Softnet> {
 }
 
 /// What each processor has done.
-///
-/// # Errors
-/// If the file cannot be read, or is not what it should be.
 pub fn read_softnet(root: &Root) -> Result<Vec<Softnet>, DeviceError> {
     let path = "proc/net/softnet_stat";
     let text = root.read(path)?;
@@ -85,7 +81,6 @@ pub struct SoftnetLimits {
 }
 
 /// The limits, from `/proc/sys/net/core`.
-#[must_use]
 pub fn read_limits(root: &Root) -> SoftnetLimits {
     let number = |name: &str| root.number(&format!("proc/sys/net/core/{name}"));
     SoftnetLimits {

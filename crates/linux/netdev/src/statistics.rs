@@ -7,9 +7,6 @@ use super::root::{Root, directory_of};
 
 /// The counters of `/sys/class/net/DEV/statistics` by name, such as `rx_packets`. A file that is no
 /// number is left out.
-///
-/// # Errors
-/// If there is no such device.
 pub fn read_statistics(root: &Root, device: &str) -> Result<BTreeMap<String, u64>, DeviceError> {
     let directory = format!("{}/statistics", directory_of(device)?);
     let number = |name: String| {

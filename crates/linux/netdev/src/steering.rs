@@ -26,9 +26,6 @@ pub struct Steering {
 /// The steering of all queues of a device, receiving ones first.
 ///
 /// Queues without it are there with no processors. A mask that cannot be read counts as none.
-///
-/// # Errors
-/// If there is no such device, or its queues are not shown.
 pub fn read_steering(root: &Root, device: &str) -> Result<Vec<Steering>, DeviceError> {
     let directory = format!("{}/queues", directory_of(device)?);
     let mut steering: Vec<Steering> = root
@@ -62,15 +59,11 @@ fn parse_name(name: &str) -> Option<(Direction, u32)> {
 
 /// The processors whose packets a transmit queue sends (XPS); none: any. `None`: this kernel or
 /// device does not have it, as one with a single queue.
-#[must_use]
 pub fn read_xps(root: &Root, device: &str, queue: u32) -> Option<Vec<u32>> {
     parse_mask(&root.word(&xps_path(device, queue).ok()?)?)
 }
 
 /// Sets them.
-///
-/// # Errors
-/// If there is no such queue, or the kernel refuses.
 pub fn write_xps(root: &Root, device: &str, queue: u32, cpus: &[u32]) -> Result<(), DeviceError> {
     root.write(&xps_path(device, queue)?, &write_mask(cpus))
 }

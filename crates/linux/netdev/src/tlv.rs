@@ -49,9 +49,6 @@ pub struct Tlv<'a> {
 
 impl<'a> Tlv<'a> {
     /// A whole number of 8, 16, 32 or 64 bits: the kernel's `uint` may be any of the last two.
-    ///
-    /// # Errors
-    /// If the value has another size.
     pub fn number(&self) -> Result<u64, Malformed> {
         match *self.value {
             [a] => Ok(a.into()),
@@ -63,22 +60,17 @@ impl<'a> Tlv<'a> {
     }
 
     /// A whole number that fits 32 bits.
-    ///
-    /// # Errors
-    /// If the value has another size, or is larger.
     pub fn word(&self) -> Result<u32, Malformed> {
         u32::try_from(self.number()?).map_err(|_| self.wrong())
     }
 
     /// Text up to its terminating zero, if there is one; what is not UTF-8 is replaced.
-    #[must_use]
     pub fn text(&self) -> String {
         let text = self.value.split(|byte| *byte == 0).next().unwrap_or_default();
         String::from_utf8_lossy(text).into_owned()
     }
 
     /// The attributes within.
-    #[must_use]
     pub fn nested(&self) -> Tlvs<'a> {
         Tlvs(self.value)
     }
@@ -94,7 +86,6 @@ pub struct Tlvs<'a>(&'a [u8]);
 
 impl<'a> Tlvs<'a> {
     /// The attributes in these bytes.
-    #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
@@ -173,7 +164,6 @@ impl Writer {
     }
 
     /// The bytes.
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -19,7 +19,6 @@ pub struct Virtualisation {
 
 /// Whether `/proc/cpuinfo` has the flag of virtual processors; `None` if there are no flags, as on
 /// processors that are not x86.
-#[must_use]
 pub fn parse_cpuinfo(text: &str) -> Option<bool> {
     let flags = text.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
@@ -29,7 +28,6 @@ pub fn parse_cpuinfo(text: &str) -> Option<bool> {
 }
 
 /// Finds out what this system runs in.
-#[must_use]
 pub fn read_virtualisation(root: &Root) -> Virtualisation {
     let dmi = |name: &str| root.word(&format!("sys/class/dmi/id/{name}"));
     let product: Vec<String> =

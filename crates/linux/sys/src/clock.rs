@@ -19,38 +19,32 @@ fn read(clock: libc::clockid_t) -> u64 {
 }
 
 /// The time of the live world: `CLOCK_MONOTONIC`.
-#[must_use]
 pub fn now() -> Instant {
     Instant::from_nanos(read(libc::CLOCK_MONOTONIC))
 }
 
 /// Nanoseconds since 1970.
-#[must_use]
 pub fn wall_clock_nanos() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
 
 /// CPU time that the calling thread has used, in user space and in the kernel.
-#[must_use]
 pub fn thread_cpu_time() -> Duration {
     Duration::from_nanos(read(libc::CLOCK_THREAD_CPUTIME_ID))
 }
 
 /// CPU time that this process has used, in user space and in the kernel.
-#[must_use]
 pub fn process_cpu_time() -> Duration {
     Duration::from_nanos(read(libc::CLOCK_PROCESS_CPUTIME_ID))
 }
 
 /// A span of the standard library's as the cores count it: the longest that they know, if it is
 /// longer than that.
-#[must_use]
 pub fn span(span: std::time::Duration) -> Duration {
     Duration::from_nanos(span.as_nanos().try_into().unwrap_or(u64::MAX))
 }
 
 /// A span as the kernel takes it.
-#[must_use]
 pub fn timespec(span: Duration) -> Timespec {
     let nanos = span.as_nanos();
     Timespec {

@@ -10,7 +10,6 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// The processor that everything which this process runs in turns shares; another process probably
 /// has another one. None if the system does not say which there are.
-#[must_use]
 pub fn of_this_process() -> Option<usize> {
     let allowed = sched_getaffinity(None).ok()?;
     let all: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
@@ -18,9 +17,6 @@ pub fn of_this_process() -> Option<usize> {
 }
 
 /// Keeps process `pid`, or the calling thread, and what it starts, on `cpu`.
-///
-/// # Errors
-/// If the process is gone, or the processor may not be used.
 pub fn pin(pid: Option<Pid>, cpu: usize) -> io::Result<()> {
     let mut only = CpuSet::new();
     only.set(cpu);
@@ -37,7 +33,6 @@ const FIRST: i32 = -20;
 /// everybody's priority, a thread that plays one was woken on the processor of a sender that was
 /// busy, and ran up to 200 us late, when that one slept. A real-time priority would starve hosts on
 /// a machine with few processors.
-#[must_use]
 pub fn come_first() -> i32 {
     // Linux has a nice value for each thread; without an id it is that of the caller.
     let _ = setpriority_process(None, FIRST);

@@ -151,17 +151,11 @@ pub struct Control(OwnedFd);
 
 impl Control {
     /// Opens it.
-    ///
-    /// # Errors
-    /// If there are no more descriptors.
     pub fn open() -> io::Result<Self> {
         Ok(Self(socket(AddressFamily::INET, SocketType::DGRAM, None)?))
     }
 
     /// The number of a device.
-    ///
-    /// # Errors
-    /// If there is none of this name.
     pub fn index(&self, device: &str) -> io::Result<u32> {
         check_name(device)?;
         Ok(name_to_index(&self.0, device)?)

@@ -59,7 +59,6 @@ fn forbidden() -> io::Error {
 
 /// What tells answers on a raw socket from those to others, of this process, too: each call has
 /// another. Mixed, so that processes with neighbouring numbers do not share identifiers.
-#[must_use]
 pub fn identifier() -> u16 {
     static SOCKETS: AtomicU32 = AtomicU32::new(0);
     let socket = u64::from(SOCKETS.fetch_add(1, Ordering::Relaxed));
@@ -100,7 +99,6 @@ fn encode_as(kind: u8, packet: &mut Vec<u8>, words: [u16; 2], payload: &[u8]) {
 
 /// Where the payload of an echo reply starts; `None` if the packet is something else or for someone
 /// else. On a raw socket `identifier` says whose it must be, and an IP header comes first.
-#[must_use]
 pub fn payload_start(packet: &[u8], raw_identifier: Option<u16>) -> Option<usize> {
     let header = match raw_identifier {
         Some(_) => usize::from(*packet.first()? & 0x0f) * 4,

@@ -17,9 +17,6 @@ static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
 /// From now on signals that ask to end are noticed. A second one ends the process at once; the
 /// guard does the rest then.
-///
-/// # Errors
-/// If the system does not let us.
 pub fn watch() -> io::Result<()> {
     let interrupted = FLAG.get_or_init(Arc::default);
     register(ENDING, |signals| {
@@ -31,15 +28,11 @@ pub fn watch() -> io::Result<()> {
 }
 
 /// Whether one has come.
-#[must_use]
 pub fn is() -> bool {
     FLAG.get().is_some_and(|flag| flag.load(Ordering::Relaxed))
 }
 
 /// Goes on, unless one has come.
-///
-/// # Errors
-/// If one has.
 pub fn check() -> Result<(), Interrupted> {
     if is() { Err(Interrupted) } else { Ok(()) }
 }

@@ -31,9 +31,6 @@ const GRACE: Duration = Duration::from_millis(100);
 ///
 /// Programs have it if they are in the process group of this process, as after Ctrl-C. A SIGINT
 /// that is ignored stays so ([`signals`](crate::signals)).
-///
-/// # Errors
-/// If the signal or a thread cannot be had.
 pub fn outlive(status: i32) -> io::Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
     if is_ignored(SIGINT) {

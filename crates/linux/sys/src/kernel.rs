@@ -26,9 +26,6 @@ impl fmt::Display for TooOld {
 }
 
 /// Checks the kernel of this machine.
-///
-/// # Errors
-/// If it is older than the commands that wait precisely need it.
 pub fn check() -> Result<(), TooOld> {
     check_release(&rustix::system::uname().release().to_string_lossy())
 }

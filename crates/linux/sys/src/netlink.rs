@@ -48,7 +48,6 @@ pub enum NetlinkError {
 
 impl NetlinkError {
     /// Whether the kernel has no IPv6, or has it switched off for this link.
-    #[must_use]
     pub fn is_no_ipv6(&self) -> bool {
         let Self::Request { cause, .. } = self else { return false };
         // Not built in or not loaded; switched off at boot; switched off for the interface.
@@ -113,19 +112,11 @@ pub struct Netlink {
 
 impl Netlink {
     /// Opens a socket in the network namespace of this thread.
-    ///
-    /// # Errors
-    ///
-    /// If the process may not have another socket.
     pub fn open() -> Result<Self, NetlinkError> {
         Ok(Self { socket: Socket::new(NETLINK_ROUTE).map_err(NetlinkError::Open)? })
     }
 
     /// Reads everything this module knows about a link.
-    ///
-    /// # Errors
-    ///
-    /// If there is no link of that name.
     pub fn link(&self, name: &str) -> Result<Link, NetlinkError> {
         let fail = |cause| NetlinkError::Request { action: "read", link: name.to_owned(), cause };
         let request = RouteNetlinkMessage::GetLink(about(name));
@@ -141,10 +132,6 @@ impl Netlink {
     ///
     /// The kernel is asked, not `/sys`: that shows the network in which it was mounted, which in
     /// containers is often another one.
-    ///
-    /// # Errors
-    ///
-    /// If the answer could not be read.
     pub fn ethernet_up(&self) -> Result<Vec<String>, NetlinkError> {
         let request = RouteNetlinkMessage::GetLink(LinkMessage::default());
         let answers = self.ask(request, NLM_F_DUMP).map_err(NetlinkError::List)?;
@@ -166,10 +153,6 @@ impl Netlink {
     }
 
     /// The first IPv4 address of a link, if it has one.
-    ///
-    /// # Errors
-    ///
-    /// If there is no link of that name.
     pub fn ipv4(&self, name: &str) -> Result<Option<Ipv4Addr>, NetlinkError> {
         let index = self.link(name)?.index;
         let mut message = AddressMessage::default();
@@ -190,10 +173,6 @@ impl Netlink {
     }
 
     /// Changes the address, the MTU or the queue length of a link.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such link, or it does not take the values.
     pub fn configure(&self, name: &str, settings: &LinkSettings) -> Result<(), NetlinkError> {
         let mut message = about(name);
         message.attributes.extend(settings.mac.map(|mac| LinkAttribute::Address(mac.to_vec())));
@@ -203,10 +182,6 @@ impl Netlink {
     }
 
     /// Gives a link that is down another name.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such link, it is up, or another one has that name.
     pub fn rename(&self, name: &str, to: &str) -> Result<(), NetlinkError> {
         let mut message = about(to);
         message.header.index = self.link(name)?.index;
@@ -237,10 +212,6 @@ impl Netlink {
     ///
     /// Without a link-local address there is nothing to probe for duplicates and no router to
     /// solicit. A kernel without IPv6 is silent already.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such link.
     pub fn silence_ipv6(&self, name: &str) -> Result<(), NetlinkError> {
         let none = AfSpecInet6::AddrGenMode(In6AddrGenMode::None);
         let mut message = about(name);
@@ -252,10 +223,6 @@ impl Netlink {
     }
 
     /// Makes a pair of links: what goes into one comes out of the other.
-    ///
-    /// # Errors
-    ///
-    /// If there is a link of either name, or the kernel has no `veth`.
     pub fn add_veth(&self, name: &str, peer: &str) -> Result<(), NetlinkError> {
         let mut message = about(name);
         message.attributes.push(LinkAttribute::LinkInfo(vec![
@@ -267,10 +234,6 @@ impl Netlink {
     }
 
     /// Brings a link up.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such link.
     pub fn up(&self, name: &str) -> Result<(), NetlinkError> {
         let mut message = about(name);
         message.header.flags = LinkFlags::Up;
@@ -279,10 +242,6 @@ impl Netlink {
     }
 
     /// Takes a link down.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such link.
     pub fn down(&self, name: &str) -> Result<(), NetlinkError> {
         let mut message = about(name);
         message.header.change_mask = LinkFlags::Up;

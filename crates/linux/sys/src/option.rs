@@ -5,9 +5,6 @@ use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd};
 
 /// Sets an option whose value is an int.
-///
-/// # Errors
-/// Those of `setsockopt`.
 pub fn set_int(
     socket: impl AsFd,
     level: libc::c_int,
@@ -23,9 +20,6 @@ pub fn set_int(
 ///
 /// # Safety
 /// The kernel takes a `T` for this option, and whatever `T` points to.
-///
-/// # Errors
-/// Those of `setsockopt`.
 pub unsafe fn set<T>(
     socket: impl AsFd,
     level: libc::c_int,
@@ -43,9 +37,6 @@ pub unsafe fn set<T>(
 }
 
 /// Reads an option into words; those that the kernel does not write stay 0.
-///
-/// # Errors
-/// Those of `getsockopt`.
 pub fn words<const N: usize>(
     socket: impl AsFd,
     level: libc::c_int,

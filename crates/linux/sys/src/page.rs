@@ -3,7 +3,6 @@
 use std::sync::OnceLock;
 
 /// Bytes of a page, as the C library knows them: rustix looks for them where valgrind has nothing.
-#[must_use]
 pub fn size() -> usize {
     /// What every machine has at least.
     const LEAST: usize = 4096;

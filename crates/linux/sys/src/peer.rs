@@ -30,7 +30,6 @@ pub struct User(pub u32);
 
 impl User {
     /// The user of this process.
-    #[must_use]
     pub fn own() -> Self {
         Self(rustix::process::geteuid().as_raw())
     }
@@ -45,7 +44,6 @@ impl User {
     }
 
     /// What `sudo -u` takes for this user.
-    #[must_use]
     pub fn for_sudo(self) -> String {
         self.name().unwrap_or_else(|| format!("'#{}'", self.0))
     }
@@ -68,16 +66,12 @@ pub struct Credentials {
 
 impl Credentials {
     /// Asks the kernel.
-    ///
-    /// # Errors
-    /// If this is no connected Unix socket.
     pub fn of(socket: impl AsFd) -> io::Result<Self> {
         let [process, user, _] = option::words(socket, libc::SOL_SOCKET, libc::SO_PEERCRED)?;
         Ok(Self { process: Pid::from_raw(process.cast_signed()), user: User(user) })
     }
 
     /// Whether it is the user of this process, or root.
-    #[must_use]
     pub fn are_trusted(&self) -> bool {
         self.user == User::own() || self.user == User(0)
     }
@@ -113,9 +107,6 @@ pub struct Server {
 
 impl Server {
     /// Connects to the abstract socket `name`; all of the exchange has to be over `within` so long.
-    ///
-    /// # Errors
-    /// If nothing listens there, or another user.
     pub fn connect(name: &str, within: Duration) -> Result<Self, PeerError> {
         let until = Instant::now() + within;
         let stream = open(name, Some(within))?;
@@ -124,7 +115,6 @@ impl Server {
     }
 
     /// Its user.
-    #[must_use]
     pub fn user(&self) -> User {
         self.user
     }
@@ -157,9 +147,6 @@ fn open(name: &str, within: Option<Duration>) -> io::Result<UnixStream> {
 }
 
 /// The user who listens at the abstract socket `name`.
-///
-/// # Errors
-/// If nothing listens there, or it takes no connection now.
 pub fn owner(name: &str) -> io::Result<User> {
     Ok(Credentials::of(open(name, None)?)?.user)
 }
@@ -202,9 +189,6 @@ pub fn accept(listener: &UnixListener) -> Option<UnixStream> {
 /// The abstract sockets of this network namespace on which somebody listens, whose names begin with
 /// `prefix` and go on with 1 to 64 visible characters of ASCII: what follows the prefix, in order.
 /// Any user can have a name listed that is not there.
-///
-/// # Errors
-/// If the kernel does not list its sockets.
 pub fn listening(prefix: &str) -> io::Result<Vec<String>> {
     Ok(parse(&fs::read("/proc/net/unix")?, prefix))
 }

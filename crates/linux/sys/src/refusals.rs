@@ -18,14 +18,12 @@ use crate::signals::{ENDING, register};
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 
 /// Whether `from` is among the addresses that a service is for; none means all.
-#[must_use]
 pub fn is_allowed(allow: &[IpAddr], from: IpAddr) -> bool {
     allow.is_empty() || allow.iter().any(|one| one.to_canonical() == from.to_canonical())
 }
 
 /// The address that limits count `from` as: a host with IPv6 has a /64 to itself and may use any
 /// address in it.
-#[must_use]
 pub fn counted_as(from: IpAddr) -> IpAddr {
     match from.to_canonical() {
         IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
@@ -50,7 +48,6 @@ struct Counts {
 
 impl Refusals {
     /// Nothing refused yet; `report` prints a line.
-    #[must_use]
     pub fn new(service: &'static str, report: fn(Arguments<'_>)) -> Self {
         Self { service, report, counts: Mutex::default() }
     }
@@ -71,9 +68,6 @@ impl Refusals {
     }
 
     /// Reports what was refused in all, if anything was, when a signal ends this process.
-    ///
-    /// # Errors
-    /// If signals cannot be taken or a thread not be started.
     pub fn report_at_the_end(self: &Arc<Self>) -> io::Result<()> {
         let mut signals = register(ENDING, Signals::new)?;
         let refusals = Arc::clone(self);

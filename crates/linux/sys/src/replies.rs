@@ -21,9 +21,6 @@ const HEADER: usize = size_of::<libc::cmsghdr>();
 const CONTROL_LENGTH: usize = (HEADER + 20).next_multiple_of(8);
 
 /// From now on each datagram that comes says which address it was sent to.
-///
-/// # Errors
-/// If the kernel refuses.
 pub fn report_addresses(socket: impl AsFd) -> io::Result<()> {
     let socket = socket.as_fd();
     match sockopt::socket_domain(socket)? {
@@ -51,9 +48,6 @@ pub(crate) fn address(level: i32, kind: i32, data: &[u8]) -> Option<IpAddr> {
 
 /// Sends a datagram that leaves from this address, or from the usual one where there is none or it
 /// cannot leave from there.
-///
-/// # Errors
-/// Those of `sendmsg`.
 pub fn send(
     socket: impl AsFd,
     bytes: &[u8],

@@ -3,7 +3,6 @@
 use crate::clock;
 
 /// A number that no other caller gets, in this process or another.
-#[must_use]
 pub fn seed() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     // The standard library's way to randomness of the system.

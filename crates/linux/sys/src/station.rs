@@ -16,7 +16,6 @@ pub const IPV4_PREFIX: u8 = 24;
 pub const IPV6_PREFIX: u8 = 64;
 
 /// The IPv4 address of the station with this number.
-#[must_use]
 pub const fn ipv4(number: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 9, 0, number)
 }
@@ -40,7 +39,6 @@ impl Station {
     /// # Panics
     ///
     /// If `number` is not in `1..=200`.
-    #[must_use]
     pub fn new(name: &str, number: u8) -> Self {
         assert!((1..=200).contains(&number), "station numbers are 1 to 200, not {number}");
         Self {
@@ -52,19 +50,16 @@ impl Station {
     }
 
     /// The stations of hosts with these names, numbered in their order; at most 200.
-    #[must_use]
     pub fn all(names: &[String]) -> Vec<Self> {
         (1..=200).zip(names).map(|(number, name)| Self::new(name, number)).collect()
     }
 
     /// The name of its interface: `a0` for host `a`.
-    #[must_use]
     pub fn interface(&self) -> String {
         format!("{}0", self.name)
     }
 
     /// Its IP addresses, each with the length of its prefix.
-    #[must_use]
     pub fn addresses(&self) -> [(IpAddr, u8); 2] {
         [(self.ipv4.into(), IPV4_PREFIX), (self.ipv6.into(), IPV6_PREFIX)]
     }

@@ -10,7 +10,6 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 /// Whether `error`, of accepting a connection, says that something is lacking for it, such as
 /// descriptors. It waits on, and a listener that is polled stays ready: pause, and try again.
-#[must_use]
 pub fn is_lack(error: &io::Error) -> bool {
     use ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
     !matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted)

@@ -11,7 +11,6 @@ pub const RECEIVING: [c_long; 5] =
     [libc::SYS_recvfrom, libc::SYS_recvmsg, libc::SYS_recvmmsg, libc::SYS_read, libc::SYS_readv];
 
 /// A filter that lets these calls pass.
-#[must_use]
 pub fn filter(calls: &[c_long]) -> String {
     let terms: Vec<String> = calls.iter().map(|call| format!("id == {call}")).collect();
     terms.join(" || ")

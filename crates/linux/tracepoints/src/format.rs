@@ -59,9 +59,6 @@ pub struct Format {
 
 impl Format {
     /// Reads a file of layout.
-    ///
-    /// # Errors
-    /// If a line is missing or not as the kernel writes it.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         let value = |key: &str| text.lines().find_map(|line| line.trim().strip_prefix(key));
         let name = value("name:").ok_or(FormatError::Absent("name:"))?.trim().to_owned();
@@ -83,7 +80,6 @@ impl Format {
     }
 
     /// The field of that name.
-    #[must_use]
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
@@ -120,7 +116,6 @@ impl Field {
     }
 
     /// The field as a number, of 1, 2, 4 or 8 bytes, without regard to its sign.
-    #[must_use]
     pub fn number(&self, record: &[u8]) -> Option<u64> {
         let bytes = self.here(record)?;
         Some(match bytes.len() {
@@ -133,7 +128,6 @@ impl Field {
     }
 
     /// The field as a number with a sign.
-    #[must_use]
     pub fn signed(&self, record: &[u8]) -> Option<i64> {
         let value = self.number(record)?;
         Some(match self.size {
@@ -145,7 +139,6 @@ impl Field {
     }
 
     /// The field as bytes: an array that lies in the record, or text elsewhere in it up to its end.
-    #[must_use]
     pub fn bytes<'a>(&self, record: &'a [u8]) -> Option<&'a [u8]> {
         let found = match self.place {
             Place::Here => self.here(record)?,
@@ -164,7 +157,6 @@ impl Field {
     }
 
     /// The field as text, up to the first zero.
-    #[must_use]
     pub fn text<'a>(&self, record: &'a [u8]) -> Option<&'a str> {
         let bytes = self.bytes(record)?;
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());

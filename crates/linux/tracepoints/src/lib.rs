@@ -136,7 +136,6 @@ fn remedy(cause: &io::Error) -> &'static str {
 }
 
 /// The processors that are online, from text such as `0-3,8`; what cannot be read is left out.
-#[must_use]
 pub fn processors(list: &str) -> Vec<u32> {
     const MAX_CPUS: u32 = 8_192;
     let range = |part: &str| -> Option<std::ops::RangeInclusive<u32>> {

@@ -69,7 +69,6 @@ pub enum Record<'a> {
 
 impl Record<'_> {
     /// When, in nanoseconds of `CLOCK_MONOTONIC`.
-    #[must_use]
     pub fn at(&self) -> Option<u64> {
         match self {
             Self::Sample { stamp, .. } | Self::Switch { stamp, .. } => Some(stamp.at),
@@ -99,7 +98,6 @@ fn stamp(bytes: &[u8]) -> Option<Stamp> {
 
 /// The first record in `bytes`, and how many bytes it has; `None` if there is none, or no whole
 /// one.
-#[must_use]
 pub fn first(bytes: &[u8]) -> Option<(Record<'_>, usize)> {
     let kind = word(bytes, 0)?;
     let rest = word(bytes, 4)?;

@@ -61,9 +61,6 @@ pub struct Session {
 impl Session {
     /// Opens what is requested, and, of the thread or process `switches`, when it runs. Requests
     /// that the kernel does not have, or refuses, are returned as missing.
-    ///
-    /// # Errors
-    /// If there is no tracing at all: no tracefs, no right to it, or no ring.
     pub fn open(
         tracefs: &Tracefs,
         requests: &[EventRequest],
@@ -151,17 +148,11 @@ impl Session {
     }
 
     /// Switches all events on.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub fn enable(&self) -> Result<(), PerfError> {
         switch(&self.events, true)
     }
 
     /// Switches all events off: passing a tracepoint costs next to nothing then.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub fn disable(&self) -> Result<(), PerfError> {
         switch(&self.events, false)
     }

@@ -46,9 +46,6 @@ impl Tracefs {
     }
 
     /// One of our own, whether or not one is mounted.
-    ///
-    /// # Errors
-    /// If this process may not mount it.
     pub fn private() -> Result<Self, PerfError> {
         let mount = || -> rustix::io::Result<OwnedFd> {
             let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
@@ -61,15 +58,11 @@ impl Tracefs {
     }
 
     /// Whether it was mounted for this process alone.
-    #[must_use]
     pub fn is_private(&self) -> bool {
         self.is_private
     }
 
     /// The layout of the tracepoint `group:name`; `None` if this kernel has none of that name.
-    ///
-    /// # Errors
-    /// If it cannot be read or understood.
     pub fn format(&self, event: &str) -> Result<Option<Format>, PerfError> {
         let file = format!("events/{}/format", event.replace(':', "/"));
         let text = match self.read(&file) {

@@ -54,20 +54,17 @@ impl Metric {
     ];
 
     /// Its name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         let named = Self::NAMES.iter().skip(1).find(|(_, metric)| *metric == self);
         named.map_or("value", |(name, _)| name)
     }
 
     /// Whether it is a latency.
-    #[must_use]
     pub fn is_latency(self) -> bool {
         matches!(self, Self::P50 | Self::P90 | Self::P99 | Self::P999 | Self::Max | Self::Mean)
     }
 
     /// Whether its value is never above that of `other` in one measurement.
-    #[must_use]
     pub fn is_at_most(self, other: Self) -> bool {
         const RISING: [Metric; 5] =
             [Metric::P50, Metric::P90, Metric::P99, Metric::P999, Metric::Max];
@@ -78,7 +75,6 @@ impl Metric {
     }
 
     /// A value with its unit, for people.
-    #[must_use]
     pub fn with_unit(self, value: f64) -> String {
         match self {
             Self::Cpu => format!("{value:.2} cores"),
@@ -104,15 +100,11 @@ pub struct Figures(pub BTreeMap<Metric, f64>);
 
 impl Figures {
     /// A figure.
-    #[must_use]
     pub fn get(&self, metric: Metric) -> Option<f64> {
         self.0.get(&metric).copied()
     }
 
     /// Adds those of the players' records.
-    ///
-    /// # Errors
-    /// If nothing was answered, or the bulk flow did not flow.
     pub fn add(&mut self, records: &[(Part, Record)]) -> Result<()> {
         for (part, record) in records {
             match part {
@@ -149,7 +141,6 @@ impl Figures {
 
     /// The geometric mean of several: a ratio counts the same up and down, and one round that was
     /// disturbed weighs less than in the arithmetic one.
-    #[must_use]
     pub fn mean<'a>(all: impl Iterator<Item = &'a Self> + Clone) -> Self {
         let mut sums: BTreeMap<Metric, (f64, f64)> = BTreeMap::new();
         for (metric, value) in all.flat_map(|figures| &figures.0) {
@@ -165,13 +156,11 @@ impl Figures {
 const SMALLEST: f64 = 1e-3;
 
 /// The logarithm of a figure, which may be 0.
-#[must_use]
 pub fn logarithm(value: f64) -> f64 {
     (value.max(0.0) + SMALLEST).ln()
 }
 
 /// The figure of a logarithm, to nine digits: what is behind them is the arithmetic's.
-#[must_use]
 pub fn linear(logarithm: f64) -> f64 {
     let value = (logarithm.exp() - SMALLEST).max(0.0);
     let unit = 10_f64.powi((value + SMALLEST).log10().floor() as i32 - 8);

@@ -7,7 +7,6 @@ const NOISE: f64 = 1.02;
 
 /// Of each, whether no other is at least as good in `latency`, CPU time and interrupts, and better
 /// in one of them. What is not measured is not compared.
-#[must_use]
 pub(crate) fn front(all: &[Figures], latency: Metric) -> Vec<bool> {
     let metrics = [latency, Metric::Cpu, Metric::Interrupts];
     let beats = |a: &Figures, b: &Figures| {
@@ -20,7 +19,6 @@ pub(crate) fn front(all: &[Figures], latency: Metric) -> Vec<bool> {
 
 /// What a setting without any hold costs, compared with another one: interrupts and CPU time. It is
 /// stated wherever such a setting is recommended.
-#[must_use]
 pub(crate) fn price(pick: &Figures, other: &Figures, other_name: &str) -> String {
     let mut parts = Vec::new();
     if let Some(interrupts) = pick.get(Metric::Interrupts) {

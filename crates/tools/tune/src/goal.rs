@@ -44,7 +44,6 @@ pub enum Direction {
 
 impl Direction {
     /// How much of a figure is better.
-    #[must_use]
     pub fn in_words(self) -> &'static str {
         if self == Self::Min { "less" } else { "more" }
     }
@@ -88,7 +87,6 @@ pub struct Miss {
 
 impl Miss {
     /// By how much the limit is missed, as a share of it.
-    #[must_use]
     pub fn by(&self) -> Option<f64> {
         self.value.map(|value| (value - self.limit.bound).abs() / self.limit.bound)
     }
@@ -114,7 +112,6 @@ impl fmt::Display for Miss {
 
 impl Goal {
     /// The goal of a user's own command.
-    #[must_use]
     pub fn of_command(direction: Direction) -> Self {
         let text = if direction == Direction::Min { "min value" } else { "max value" };
         Self {
@@ -127,7 +124,6 @@ impl Goal {
 
     /// The figure that the aim is about, if it was measured. Where CPU time cannot be measured, as
     /// in virtual time, interrupts stand for it, unless the user has named it.
-    #[must_use]
     pub fn aimed(&self, figures: &Figures) -> Option<f64> {
         let cheap = || figures.get(Metric::Interrupts).filter(|_| self.aim.1 == Metric::Cpu);
         figures.get(self.aim.1).or_else(|| cheap().filter(|_| self.is_implied))
@@ -139,7 +135,6 @@ impl Goal {
     }
 
     /// Whether it is about a metric.
-    #[must_use]
     pub fn is_about(&self, metric: Metric) -> bool {
         let stands_in = self.is_implied && self.aim.1 == Metric::Cpu;
         self.metrics().any(|own| own == metric) || (stands_in && metric == Metric::Interrupts)
@@ -147,13 +142,11 @@ impl Goal {
 
     /// How bad figures are: the logarithm of the aim, and much more for each limit that is
     /// exceeded. Figures that are missing are as bad as can be.
-    #[must_use]
     pub fn cost(&self, figures: &Figures) -> f64 {
         self.aim_cost(figures) + PENALTY * self.excess(figures)
     }
 
     /// The same without limits: a logarithm that is smaller where the aim is met better.
-    #[must_use]
     pub fn aim_cost(&self, figures: &Figures) -> f64 {
         let Some(value) = self.aimed(figures) else { return f64::INFINITY };
         match self.aim.0 {
@@ -163,7 +156,6 @@ impl Goal {
     }
 
     /// By how much limits are exceeded, as a logarithm; 0 if all hold.
-    #[must_use]
     pub fn excess(&self, figures: &Figures) -> f64 {
         let excess = |limit: &Limit| {
             let Some(value) = figures.get(limit.metric) else { return f64::INFINITY };
@@ -174,7 +166,6 @@ impl Goal {
     }
 
     /// The limits that figures do not meet. What was not measured meets none.
-    #[must_use]
     pub fn misses(&self, figures: &Figures) -> Vec<Miss> {
         let missed = |limit: &&Limit| !limit.holds(figures.get(limit.metric));
         let miss = |limit: &Limit| Miss { limit: *limit, value: figures.get(limit.metric) };
@@ -182,7 +173,6 @@ impl Goal {
     }
 
     /// The latency that it is about, or the median.
-    #[must_use]
     pub fn latency(&self) -> Metric {
         self.metrics().find(|metric| metric.is_latency()).unwrap_or(Metric::P50)
     }

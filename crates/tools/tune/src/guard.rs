@@ -69,9 +69,6 @@ pub struct Guard {
 
 impl Guard {
     /// Starts the guard of a device, and waits until it is ready.
-    ///
-    /// # Errors
-    /// If it cannot be started.
     pub fn start(store: &Store, device: &Identity) -> Result<Self> {
         // The file may have been replaced meanwhile; this is what runs.
         let mut command = Command::new("/proc/self/exe");
@@ -108,26 +105,17 @@ impl Guard {
 
     /// Whether the change is in force; else the guard has undone it, because this process was
     /// stopped.
-    ///
-    /// # Errors
-    /// If the guard was killed.
     pub fn is_in_force(&mut self) -> Result<bool> {
         self.ask("check")
     }
 
     /// Leaves the guard behind, to wait for the user's confirmation; `false` as for
     /// [`is_in_force`](Self::is_in_force), and then it does not wait.
-    ///
-    /// # Errors
-    /// If it was killed.
     pub fn wait_for_confirmation(&mut self) -> Result<bool> {
         self.ask("wait")
     }
 
     /// Sends the guard away: there is nothing to undo.
-    ///
-    /// # Errors
-    /// If it cannot be waited for.
     pub fn dismiss(mut self) -> Result<()> {
         // If it is gone already, somebody has killed it; it is not needed any more.
         let _ = self.say("done");
@@ -165,9 +153,6 @@ impl Guard {
 }
 
 /// Is the guard of `device`.
-///
-/// # Errors
-/// If the change cannot be undone.
 pub fn run(directory: &Path, device: &str) -> Result<ExitCode> {
     // It may be the leader of a group already; then it is out of reach of a terminal, too.
     let _ = rustix::process::setsid();

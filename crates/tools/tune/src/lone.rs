@@ -15,9 +15,6 @@ use super::setting::{Change, Setting, State, Value};
 
 /// Refuses a change after which a lone packet waits for others for certain, unless it names
 /// `rx-frames`; else a warning where a packet may wait so.
-///
-/// # Errors
-/// What happens to a packet, and the change that is meant.
 pub fn check(device: &dyn Device, change: &Change) -> Result<Option<String>> {
     let state = device.read_with(&change.settings().collect::<Vec<_>>())?;
     let Some((queue, wait)) = waiting(device, &state, change, &places(change)).pop() else {
@@ -37,7 +34,6 @@ pub fn check(device: &dyn Device, change: &Change) -> Result<Option<String>> {
 }
 
 /// The same change, with `rx-frames 1` wherever a lone packet may wait without a time otherwise.
-#[must_use]
 pub fn single(device: &dyn Device, state: &State, change: &Change) -> Change {
     let mut places = places(change);
     places.insert(None);
@@ -50,7 +46,6 @@ pub fn single(device: &dyn Device, state: &State, change: &Change) -> Change {
 
 /// Whether a device may have lone packets wait for `rx-frames` without a time, or beside a time of
 /// 0, so that a search keeps off such settings.
-#[must_use]
 pub fn may_wait(device: &dyn Device, state: &State) -> bool {
     let wanted = [
         (Setting::AdaptiveRx, Value::Switch(false)),

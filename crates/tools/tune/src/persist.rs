@@ -62,7 +62,6 @@ pub enum Written {
 impl Format {
     /// The paths that files of a device may have in any format, each once, with the narrowest
     /// format that has it.
-    #[must_use]
     pub fn files_of(device: &str) -> Vec<(Self, String)> {
         let narrow = [Self::Link, Self::Udev, Self::NetworkManager, Self::Ifupdown, Self::Tuned];
         let mut files: Vec<(Self, String)> = Vec::new();
@@ -77,13 +76,11 @@ impl Format {
     }
 
     /// Its name, as `--as` takes it.
-    #[must_use]
     pub fn name(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
     /// Whether it can say a setting.
-    #[must_use]
     pub fn can_say(self, setting: Setting) -> bool {
         match setting.mechanism() {
             Mechanism::Strategy => false,
@@ -100,7 +97,6 @@ impl Format {
     }
 
     /// The paths that files of a device may have; none if it is a text for a repository.
-    #[must_use]
     pub fn paths(self, device: &str) -> Vec<String> {
         match self {
             Self::Systemd => {
@@ -187,7 +183,6 @@ fn systemd(subject: &Subject, settings: &State) -> Result<Vec<File>, String> {
 }
 
 /// The settings that a file of ours brings back.
-#[must_use]
 pub fn settings_of(text: &str) -> State {
     if let Some(settings) = settings_in_head(text) {
         return settings;
@@ -211,7 +206,6 @@ pub fn settings_of(text: &str) -> State {
 }
 
 /// A file of ours for device `name` without some settings; `None` if it has no others.
-#[must_use]
 pub fn without(format: Format, name: &str, text: &str, gone: &[Setting]) -> Option<String> {
     let left = settings_of(text).only(|setting| !gone.contains(&setting));
     if left.0.is_empty() {

@@ -114,7 +114,6 @@ pub struct Limits {
 
 impl Limits {
     /// With these figures of the pick.
-    #[must_use]
     pub fn of(goal: &Goal, pick: &Figures) -> Self {
         let misses = goal.misses(pick);
         Self {
@@ -163,7 +162,6 @@ pub struct Verified {
 
 impl Verified {
     /// Of trials that shared their rounds.
-    #[must_use]
     pub fn of(before: &Trial, after: &Trial, goal: &Goal, doubt: Option<Doubt>) -> Self {
         let ratio = doubt.map(|doubt| [doubt.low, doubt.mean, doubt.high].map(f64::exp));
         let (before, after) = (before.mean(), after.mean());
@@ -199,7 +197,6 @@ fn by_goal(
 impl Recommendation {
     /// Of a search, with what the device said to its points. The pick is not verified, nor in
     /// force.
-    #[must_use]
     pub fn new(
         subject: Subject,
         space: &Space,
@@ -277,7 +274,6 @@ impl Recommendation {
     }
 
     /// Whether the pick is worse beyond doubt, measured again, than how the device was.
-    #[must_use]
     pub fn is_worse(&self) -> bool {
         self.verified.as_ref().and_then(|it| it.ratio).is_some_and(|[at_least, ..]| at_least > 1.0)
     }
@@ -291,7 +287,6 @@ impl Recommendation {
     }
 
     /// For a terminal: the figures that people compare.
-    #[must_use]
     pub fn table(&self, width: Width) -> String {
         let mut metrics = self.metrics();
         metrics.retain(|metric| {
@@ -317,7 +312,6 @@ impl Recommendation {
     }
 
     /// What it says, in sentences.
-    #[must_use]
     pub fn sentences(&self) -> Vec<String> {
         let pick = &self.trials[self.pick];
         let mut sentences = vec![format!(
@@ -366,7 +360,6 @@ impl Recommendation {
     }
 
     /// As a page.
-    #[must_use]
     pub fn report(&self) -> Report {
         let metrics = self.metrics();
         let mut headers = vec!["setting".to_owned()];

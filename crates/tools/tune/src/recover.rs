@@ -37,13 +37,11 @@ pub fn recover(store: &Store) -> Vec<String> {
 }
 
 /// A line for each device of which [`recover`] would undo something. It changes nothing.
-#[must_use]
 pub fn reminders() -> Vec<String> {
     places().iter().flat_map(reminders_of).collect()
 }
 
 /// How many lines [`reminders`] has; `None` where this user may not read root's journals.
-#[must_use]
 pub fn overdue() -> Option<usize> {
     let of_root = Store::find(Some(Path::new(OF_ROOT))).ok()?;
     match std::fs::read_dir(of_root.directory()) {

@@ -108,9 +108,6 @@ pub fn tune_device<'a>(
 }
 
 /// Tunes a NIC of ours in a world of its own, which ends.
-///
-/// # Errors
-/// If the workload cannot be played.
 pub fn tune_world(
     request: &Request<'_>,
     world: TunedWorld,

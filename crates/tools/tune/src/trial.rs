@@ -44,9 +44,6 @@ pub enum Play {
 
 impl Play {
     /// A workload of ours, with a far host on which `earmark serve` runs with this pairing code.
-    ///
-    /// # Errors
-    /// If it cannot be reached, or its code is another one.
     pub fn with_peer(
         workload: Workload,
         peer: &str,
@@ -64,9 +61,6 @@ impl Play {
     /// A command of the user's, which runs once to see what it prints: the number there that
     /// `named` finds, or that is without doubt the one that counts. If less or more of it is better
     /// is said by `better`, or by the program.
-    ///
-    /// # Errors
-    /// If it fails, or prints no such number.
     pub fn of_command(
         command: &str,
         named: Option<&Locator>,
@@ -82,9 +76,6 @@ impl Play {
     }
 
     /// Makes sure that it can be played, before anything is changed.
-    ///
-    /// # Errors
-    /// As [`Self::once`].
     pub fn check(&self, device: &dyn Device) -> Result<()> {
         match self {
             Self::Workload { .. } => self.once(device, 0).map(drop),
@@ -94,7 +85,6 @@ impl Play {
     }
 
     /// What it is, in words.
-    #[must_use]
     pub fn name(&self) -> String {
         match self {
             Self::Workload { workload, .. } => workload.name(),
@@ -103,7 +93,6 @@ impl Play {
     }
 
     /// What counts of what a command prints.
-    #[must_use]
     pub fn measurand(&self) -> Option<&Measurand> {
         match self {
             Self::Workload { .. } => None,
@@ -112,9 +101,6 @@ impl Play {
     }
 
     /// Plays it once. Everything random follows from `seed`.
-    ///
-    /// # Errors
-    /// If a player fails, nothing comes through the device, or a signal asks to end.
     pub fn once(&self, device: &dyn Device, seed: u64) -> Result<Figures> {
         match self {
             Self::Workload { workload, options, clients, site, hosts } => {

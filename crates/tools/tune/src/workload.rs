@@ -31,25 +31,21 @@ pub enum Workload {
 
 impl Workload {
     /// The name on the command line.
-    #[must_use]
     pub fn name(self) -> String {
         self.experiment().name()
     }
 
     /// Whether it has round trips whose latency is measured.
-    #[must_use]
     pub fn has_latency(self) -> bool {
         self != Self::Bulk
     }
 
     /// Whether it has a bulk flow.
-    #[must_use]
     pub fn has_throughput(self) -> bool {
         matches!(self, Self::Bulk | Self::Mixed)
     }
 
     /// What is played.
-    #[must_use]
     pub fn experiment(self) -> Experiment {
         match self {
             Self::TcpRr => Experiment::TcpRr,
@@ -61,7 +57,6 @@ impl Workload {
     }
 
     /// Where: at this host's address, as the far one sees it, and at the far one's.
-    #[must_use]
     pub fn site(self, here: IpAddr, there: IpAddr) -> Site {
         let server = if matches!(self, Self::TcpRr | Self::Mixed) { THERE } else { HERE };
         let addresses = [here, there];
@@ -70,7 +65,6 @@ impl Workload {
 
     /// Who plays what there: `clients` connections ask at once, servers of ours serve the other of
     /// the two hosts alone, and everything random follows from `seed`.
-    #[must_use]
     pub fn plan(self, site: &Site, options: &ExperimentOptions, clients: u32, seed: u64) -> Plan {
         let mut plan = self.experiment().plan_at(site, options, Some(clients), seed);
         for player in plan.players.iter_mut().filter(|player| player.server) {

@@ -27,7 +27,6 @@ pub struct TunedWorld {
 
 impl TunedWorld {
     /// Plays `workload` in `world`; the NIC begins as `present` says.
-    #[must_use]
     pub fn new(
         world: Box<dyn World>,
         workload: Workload,
@@ -39,7 +38,6 @@ impl TunedWorld {
     }
 
     /// How the NIC is before anything is tried.
-    #[must_use]
     pub fn state(&self) -> State {
         let (usecs, frames) = (self.present.rx_usecs, self.present.rx_frames);
         let adaptive = self.present.timer == nic::moderation::TimerKind::Adaptive;
@@ -55,21 +53,16 @@ impl TunedWorld {
     }
 
     /// What is played.
-    #[must_use]
     pub fn workload(&self) -> Workload {
         self.workload
     }
 
     /// Where it is measured.
-    #[must_use]
     pub fn environment(&self) -> &Environment {
         self.world.environment()
     }
 
     /// One trial of a setting. Everything random follows from `seed`.
-    ///
-    /// # Errors
-    /// If a player fails.
     pub fn once(&self, change: &Change, seed: u64) -> Result<Figures> {
         let moderation = strategy(&self.state(), change)?;
         let experiment = self.workload.experiment();
@@ -92,9 +85,6 @@ impl TunedWorld {
     }
 
     /// Ends the world.
-    ///
-    /// # Errors
-    /// If it does not end well.
     pub fn finish(self) -> Result<()> {
         self.world.finish()
     }

@@ -6,7 +6,6 @@ use crate::ethtool::{Coalesce, Parameter};
 
 /// What a received packet feels of a setting of these; `None` for those that say enough by their
 /// name.
-#[must_use]
 pub fn meaning(driver: &str, settings: &Coalesce, name: Parameter, value: u32) -> Option<String> {
     use Parameter::{AdaptiveRx, CqeModeRx, RxFrames, RxUsecs, RxUsecsHigh};
     let is_adaptive = settings.is_on(AdaptiveRx) == Some(true);

@@ -177,14 +177,12 @@ fn rows_of(driver: &str) -> &'static Rows {
 }
 
 /// Whether a device is made of software that calls the stack itself: no interrupt, no ring.
-#[must_use]
 pub fn is_software(driver: &str) -> bool {
     table().0.software.iter().any(|name| name == driver)
 }
 
 /// The receive delay in microseconds that a driver sets by itself, and that neither `ethtool -c`
 /// nor another command shows; `pci_id` is vendor and device.
-#[must_use]
 pub fn receive_delay(driver: &str, pci_id: &str) -> Option<f64> {
     let delay = &rows_of(driver).receive_delay;
     delay.pci.iter().any(|card| card == pci_id).then_some(delay.us)

@@ -39,7 +39,6 @@ impl Wait {
 
 /// How long a packet that comes when nothing else does may wait for its interrupt; `None`: it does
 /// not wait.
-#[must_use]
 pub fn wait(driver: &str, settings: &Coalesce) -> Option<Wait> {
     let rows = rows_of(driver);
     if settings.is_on(Parameter::AdaptiveRx) == Some(true) {
@@ -128,7 +127,6 @@ fn without_time(driver: &str, rows: &Rows, frames: Option<u32>) -> Option<Wait> 
 
 /// Whether a lone packet may wait for others without a time that ends it: for ever, or nothing
 /// says for how long. Off for certain is `rx-usecs 0` *and* `rx-frames 1`.
-#[must_use]
 pub fn lacks_timer(driver: &str, settings: &Coalesce) -> Option<Wait> {
     let is_fixed = settings.is_on(Parameter::AdaptiveRx) != Some(true);
     wait(driver, settings).filter(|wait| is_fixed && !matches!(wait.bound, Bound::Us(_)))

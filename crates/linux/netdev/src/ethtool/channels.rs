@@ -26,7 +26,6 @@ pub struct Channels {
 
 impl Channels {
     /// How many receive.
-    #[must_use]
     pub fn receiving(&self) -> u32 {
         self.rx.unwrap_or(0).saturating_add(self.combined.unwrap_or(0))
     }
@@ -41,9 +40,6 @@ pub fn encode_combined(count: u32, request: &mut Writer) {
 }
 
 /// Reads the attributes of `ETHTOOL_MSG_CHANNELS_GET_REPLY`.
-///
-/// # Errors
-/// If an attribute is malformed.
 pub fn parse_channels(attributes: &[u8]) -> Result<Channels, Malformed> {
     let mut channels = Channels::default();
     for_each(Tlvs::new(attributes), |attribute| {

@@ -45,19 +45,16 @@ pub struct ProfileStep {
 
 impl Coalesce {
     /// None at all.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// The value of a parameter; `None`: the driver does not support it. Switches are 0 or 1.
-    #[must_use]
     pub fn get(&self, parameter: Parameter) -> Option<u32> {
         self.parameters.get(&parameter).copied()
     }
 
     /// Whether a switch is on; `None`: the driver does not support it.
-    #[must_use]
     pub fn is_on(&self, parameter: Parameter) -> Option<bool> {
         self.get(parameter).map(|value| value != 0)
     }
@@ -68,7 +65,6 @@ impl Coalesce {
     }
 
     /// The same with a value.
-    #[must_use]
     pub fn with(mut self, parameter: Parameter, value: u32) -> Self {
         self.set(parameter, value);
         self
@@ -80,13 +76,11 @@ impl Coalesce {
     }
 
     /// Whether there is nothing in it.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.parameters.is_empty() && self.rx_profile.is_none() && self.tx_profile.is_none()
     }
 
     /// What to change so that `self` becomes `wanted`, as far as `wanted` has it.
-    #[must_use]
     pub fn difference(&self, wanted: &Self) -> Self {
         let differs = |of: &Option<_>, wanted: &Option<_>| (of != wanted).then(|| wanted.clone());
         let changed = wanted.iter().filter(|(name, value)| self.get(*name) != Some(*value));
@@ -99,9 +93,6 @@ impl Coalesce {
 }
 
 /// Reads the attributes of `ETHTOOL_MSG_COALESCE_GET_REPLY`. Unknown ones are passed over.
-///
-/// # Errors
-/// If an attribute is malformed.
 pub fn parse_coalesce(attributes: &[u8]) -> Result<Coalesce, Malformed> {
     let mut coalesce = Coalesce::new();
     for_each(Tlvs::new(attributes), |attribute| {

@@ -32,7 +32,6 @@ pub struct Driver {
 }
 
 /// Reads the bytes of `struct ethtool_drvinfo`, command included. What is missing is empty.
-#[must_use]
 pub fn parse_driver(bytes: &[u8]) -> Driver {
     let text = |number: usize| {
         let start = 4 + number * TEXT;

@@ -24,7 +24,6 @@ impl Eee {
     ///
     /// `Tw_sys_tx` of IEEE 802.3, table 78-4, for 100BASE-TX and 1000BASE-T. Linux has the same
     /// numbers in `mvneta_mac_enable_tx_lpi`. The two ends may agree on more by LLDP.
-    #[must_use]
     pub fn wake_us(speed_mbps: u32) -> Option<f64> {
         match speed_mbps {
             100 => Some(30.0),
@@ -35,9 +34,6 @@ impl Eee {
 }
 
 /// Reads the attributes of `ETHTOOL_MSG_EEE_GET_REPLY`.
-///
-/// # Errors
-/// If an attribute is malformed.
 pub fn parse_eee(attributes: &[u8]) -> Result<Eee, Malformed> {
     let mut eee = Eee::default();
     for_each(Tlvs::new(attributes), |attribute| {

@@ -23,22 +23,17 @@ pub struct Features {
 
 impl Features {
     /// Whether a feature is on.
-    #[must_use]
     pub fn is_on(&self, name: &str) -> bool {
         self.active.contains(name)
     }
 
     /// Whether a feature is on, or could be.
-    #[must_use]
     pub fn is_offered(&self, name: &str) -> bool {
         self.is_on(name) || self.changeable.contains(name)
     }
 }
 
 /// Reads the attributes of `ETHTOOL_MSG_FEATURES_GET_REPLY`.
-///
-/// # Errors
-/// If an attribute is malformed.
 pub fn parse_features(attributes: &[u8]) -> Result<Features, Malformed> {
     let mut features = Features::default();
     for_each(Tlvs::new(attributes), |attribute| {

@@ -41,7 +41,6 @@ impl Flow {
         [Self::Ether, Self::Ip4, Self::Ip6, Self::Tcp4, Self::Udp4, Self::Tcp6, Self::Udp6];
 
     /// Its name, as `ethtool -N` has it.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ether => "ether",
@@ -68,7 +67,6 @@ impl Flow {
     }
 
     /// Whether its packets have addresses of IPv4.
-    #[must_use]
     pub const fn is_ip4(self) -> bool {
         matches!(self, Self::Ip4 | Self::Tcp4 | Self::Udp4)
     }
@@ -185,20 +183,17 @@ pub struct FlowRule {
 
 impl FlowRule {
     /// A rule that sends all packets of a kind to a queue.
-    #[must_use]
     pub fn new(flow: Flow, queue: u16) -> Self {
         let (addresses, words) = Default::default();
         Self { flow, addresses, words, action: Action::Queue(queue) }
     }
 
     /// The same for packets that have this value; a field that their kind lacks changes nothing.
-    #[must_use]
     pub fn with(self, field: Field, value: u128) -> Self {
         self.with_mask(field, value, field.full(self.flow))
     }
 
     /// The same where only the bits of the mask count.
-    #[must_use]
     pub fn with_mask(mut self, field: Field, value: u128, mask: u128) -> Self {
         let mask = mask & field.full(self.flow);
         let value = value & mask;
@@ -214,19 +209,16 @@ impl FlowRule {
     }
 
     /// The kind of packets.
-    #[must_use]
     pub fn flow(&self) -> Flow {
         self.flow
     }
 
     /// What becomes of them.
-    #[must_use]
     pub fn action(&self) -> Action {
         self.action
     }
 
     /// The queue to which it sends packets, if it does.
-    #[must_use]
     pub fn queue(&self) -> Option<u16> {
         match self.action {
             Action::Queue(queue) => Some(queue),
@@ -235,7 +227,6 @@ impl FlowRule {
     }
 
     /// Whether all bits of a field count.
-    #[must_use]
     pub fn has_whole(&self, field: Field) -> bool {
         let mask = self.get(field).mask;
         mask != 0 && mask == field.full(self.flow)
@@ -243,7 +234,6 @@ impl FlowRule {
 
     /// Whether it is what a driver may have made of `asked`: for the same kind of packets and with
     /// the same action, but without some of what was to count.
-    #[must_use]
     pub fn is_left_of(&self, asked: &Self) -> bool {
         let is_left = |field: Field| {
             let (own, asked) = (self.get(field), asked.get(field));
@@ -300,7 +290,6 @@ impl FlowRule {
 
 /// Reads the bytes of `struct ethtool_rx_flow_spec`. `None`: it is a rule that cannot be said here,
 /// such as one by a MAC address, into an RSS context or to a virtual function; or no rule at all.
-#[must_use]
 pub fn parse_flow_rule(bytes: &[u8]) -> Option<FlowRule> {
     let bytes = bytes.get(..size_of::<RuleLayout>())?;
     let word = |at: usize| Some(u32::from_ne_bytes(bytes[at..at + 4].try_into().ok()?));

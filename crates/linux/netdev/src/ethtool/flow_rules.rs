@@ -51,7 +51,6 @@ pub enum PlacedRule {
 
 impl PlacedRule {
     /// The rule, if it can be said.
-    #[must_use]
     pub fn known(self) -> Option<FlowRule> {
         match self {
             Self::Known(rule) => Some(rule),

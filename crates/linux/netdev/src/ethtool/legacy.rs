@@ -14,7 +14,6 @@ use sys::ethtool::{COALESCE_WORDS as WORDS, Control, GET_COALESCE as GET, SET_CO
 /// The values of `struct ethtool_coalesce`, command included.
 ///
 /// A 0 is taken for "not supported", except for the two waiting times, which every driver has.
-#[must_use]
 pub fn parse_legacy(words: &[u32]) -> Coalesce {
     let mut coalesce = Coalesce::new();
     for parameter in Parameter::all() {

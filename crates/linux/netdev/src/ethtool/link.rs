@@ -17,9 +17,6 @@ pub struct Link {
 }
 
 /// Reads the attributes of `ETHTOOL_MSG_LINKMODES_GET_REPLY`.
-///
-/// # Errors
-/// If an attribute is malformed.
 pub fn parse_link_modes(attributes: &[u8]) -> Result<Link, Malformed> {
     let mut link = Link::default();
     for_each(Tlvs::new(attributes), |attribute| {
@@ -41,9 +38,6 @@ pub fn parse_link_modes(attributes: &[u8]) -> Result<Link, Malformed> {
 }
 
 /// Reads whether there is a link from the attributes of `ETHTOOL_MSG_LINKSTATE_GET_REPLY`.
-///
-/// # Errors
-/// If an attribute is malformed.
 pub fn parse_link_state(attributes: &[u8]) -> Result<Option<bool>, Malformed> {
     let mut is_up = None;
     for_each(Tlvs::new(attributes), |attribute| {

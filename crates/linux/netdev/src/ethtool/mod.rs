@@ -91,9 +91,6 @@ pub struct Ethtool {
 
 impl Ethtool {
     /// Opens a socket in the network of this thread.
-    ///
-    /// # Errors
-    /// If the process may not have another socket. A kernel without the family is none.
     pub fn open() -> Result<Self, DeviceError> {
         let control = Control::open();
         let control = control.map_err(|cause| DeviceError::Family { family: "ethtool", cause })?;
@@ -105,9 +102,6 @@ impl Ethtool {
     }
 
     /// How the device waits before it interrupts.
-    ///
-    /// # Errors
-    /// If there is no such device, or its driver has no such settings.
     pub fn coalesce(&self, device: &str) -> Result<Coalesce, DeviceError> {
         let action = "read the coalescing of";
         if self.family.is_none() {
@@ -139,9 +133,6 @@ impl Ethtool {
     ///
     /// Netlink has no such request, so this goes through `ETHTOOL_PERQUEUE`, and a value of 0 may
     /// mean that the driver does not have it.
-    ///
-    /// # Errors
-    /// If there is no such device, or its driver does not tell queues apart.
     pub fn queue_coalesce(
         &self,
         device: &str,
@@ -153,9 +144,6 @@ impl Ethtool {
     }
 
     /// Changes what `change` has on one queue.
-    ///
-    /// # Errors
-    /// If there is no such device or queue, or its driver does not tell queues apart.
     pub fn set_queue_coalesce(
         &self,
         device: &str,
@@ -167,25 +155,16 @@ impl Ethtool {
     }
 
     /// How many descriptors the rings have.
-    ///
-    /// # Errors
-    /// If there is no such device, or its driver does not say.
     pub fn rings(&self, device: &str) -> Result<Rings, DeviceError> {
         self.read("read the rings of", device, command::RINGS, parse_rings)
     }
 
     /// How many queues there are.
-    ///
-    /// # Errors
-    /// If there is no such device, or its driver does not say.
     pub fn channels(&self, device: &str) -> Result<Channels, DeviceError> {
         self.read("read the channels of", device, command::CHANNELS, parse_channels)
     }
 
     /// Sets how many queues both receive and send (`ethtool -L DEV combined N`).
-    ///
-    /// # Errors
-    /// If there is no such device, or its driver refuses; then nothing is changed.
     pub fn set_combined_channels(&self, device: &str, count: u32) -> Result<(), DeviceError> {
         let action = "change the channels of";
         let fail = |failure: Failure| failure.of(action, device);
@@ -196,53 +175,35 @@ impl Ethtool {
     }
 
     /// How many queues receive: for drivers that do not say how many channels there are.
-    ///
-    /// # Errors
-    /// If there is no such device, or its driver does not say.
     pub fn receive_queues(&self, device: &str) -> Result<u32, DeviceError> {
         flow_rules::receive_queues(&self.control, device)
             .map_err(|cause| refused("read the receive queues of", device, cause))
     }
 
     /// How the device spreads packets over its queues (`ethtool -x`).
-    ///
-    /// # Errors
-    /// If there is no such device, or its driver does not say.
     pub fn rss(&self, device: &str) -> Result<Rss, DeviceError> {
         rss::read(&self.control, device).map_err(|cause| refused("read the hash of", device, cause))
     }
 
     /// Sets the table that makes queues of hashes (`ethtool -X`); it is as long as before.
-    ///
-    /// # Errors
-    /// If there is no such device, or its driver refuses; then nothing is changed.
     pub fn set_rss_table(&self, device: &str, table: &[u32]) -> Result<(), DeviceError> {
         rss::set_table(&self.control, device, table)
             .map_err(|cause| refused("change the hash's table of", device, cause))
     }
 
     /// What the hash of these packets is made of.
-    ///
-    /// # Errors
-    /// If there is no such device, or its driver does not say.
     pub fn hash_fields(&self, device: &str, flow: Flow) -> Result<HashFields, DeviceError> {
         rss::hash_fields(&self.control, device, flow)
             .map_err(|cause| refused("read what is hashed by", device, cause))
     }
 
     /// Where the device has rules that choose queues (`ethtool -n`).
-    ///
-    /// # Errors
-    /// If there is no such device, or its driver has none.
     pub fn flow_rules(&self, device: &str) -> Result<FlowRules, DeviceError> {
         flow_rules::rules(&self.control, device)
             .map_err(|cause| refused("read the rules of", device, cause))
     }
 
     /// The rule at a location; `None`: there is none.
-    ///
-    /// # Errors
-    /// If there is no such device, or its driver has none.
     pub fn flow_rule(
         &self,
         device: &str,
@@ -254,9 +215,6 @@ impl Ethtool {
 
     /// Adds a rule; without a location, where the driver likes, if it can choose. Drivers replace
     /// one that is at the location without a word.
-    ///
-    /// # Errors
-    /// If there is no such device, or its driver refuses.
     pub fn insert_flow_rule(
         &self,
         device: &str,
@@ -268,18 +226,12 @@ impl Ethtool {
     }
 
     /// Removes the rule at a location.
-    ///
-    /// # Errors
-    /// If there is no such device or rule, or its driver refuses.
     pub fn delete_flow_rule(&self, device: &str, location: u32) -> Result<(), DeviceError> {
         flow_rules::delete(&self.control, device, location)
             .map_err(|cause| refused("remove a rule of", device, cause))
     }
 
     /// Whether rules count: `ntuple-filters` of `ethtool -k`.
-    ///
-    /// # Errors
-    /// If there is no such device.
     pub fn has_ntuple(&self, device: &str) -> Result<bool, DeviceError> {
         driver::flags(&self.control, device)
             .map(|flags| flags & driver::NTUPLE != 0)
@@ -287,26 +239,17 @@ impl Ethtool {
     }
 
     /// Makes rules count or not (`ethtool -K DEV ntuple on`). Off removes them.
-    ///
-    /// # Errors
-    /// If there is no such device, or its driver refuses.
     pub fn set_ntuple(&self, device: &str, on: bool) -> Result<(), DeviceError> {
         driver::set_flag(&self.control, device, driver::NTUPLE, on)
             .map_err(|cause| refused("switch the rules of", device, cause))
     }
 
     /// Which offloads are on, and which could be.
-    ///
-    /// # Errors
-    /// If there is no such device.
     pub fn features(&self, device: &str) -> Result<Features, DeviceError> {
         self.read("read the features of", device, command::FEATURES, parse_features)
     }
 
     /// Speed, duplex, and whether the link is there.
-    ///
-    /// # Errors
-    /// If there is no such device, or its driver does not say.
     pub fn link(&self, device: &str) -> Result<Link, DeviceError> {
         let action = "read the link of";
         let mut link = self.read(action, device, command::LINK_MODES, parse_link_modes)?;
@@ -315,34 +258,22 @@ impl Ethtool {
     }
 
     /// Whether the link sleeps while it is idle (`ethtool --show-eee`).
-    ///
-    /// # Errors
-    /// If there is no such device, or its driver does not say.
     pub fn eee(&self, device: &str) -> Result<Eee, DeviceError> {
         self.read("read the EEE of", device, command::EEE, parse_eee)
     }
 
     /// Which timestamps the device makes.
-    ///
-    /// # Errors
-    /// If there is no such device.
     pub fn timestamps(&self, device: &str) -> Result<Timestamps, DeviceError> {
         self.read("read the timestamping of", device, command::TIMESTAMPS, parse_timestamps)
     }
 
     /// The driver, as `ethtool -i` has it.
-    ///
-    /// # Errors
-    /// If there is no such device, or it has no driver that says so.
     pub fn driver(&self, device: &str) -> Result<Driver, DeviceError> {
         driver::read(&self.control, device)
             .map_err(|cause| refused("read the driver of", device, cause))
     }
 
     /// The driver's own counters by name, as `ethtool -S` has them.
-    ///
-    /// # Errors
-    /// If there is no such device, or its driver has none.
     pub fn statistics(&self, device: &str) -> Result<BTreeMap<String, u64>, DeviceError> {
         let action = "read the driver's counters of";
         let fail = |failure: Failure| failure.of(action, device);

@@ -122,19 +122,16 @@ impl Parameter {
     }
 
     /// Its name, as `ethtool -C` takes it.
-    #[must_use]
     pub fn name(self) -> &'static str {
         NAMES.into_iter().find(|(parameter, _)| *parameter == self).map_or("", |(_, name)| name)
     }
 
     /// The parameter of a netlink attribute, if it is one.
-    #[must_use]
     pub(super) fn of_attribute(kind: u16) -> Option<Self> {
         Self::all().find(|parameter| *parameter as u16 == kind)
     }
 
     /// Whether it is on or off, and no number.
-    #[must_use]
     pub fn is_switch(self) -> bool {
         matches!(self, Self::AdaptiveRx | Self::AdaptiveTx | Self::CqeModeRx | Self::CqeModeTx)
     }

@@ -32,7 +32,6 @@ pub struct QueueCoalesce {
 
 impl Parameter {
     /// Whether a queue can have one of its own: the ioctl is older than some parameters.
-    #[must_use]
     pub fn is_of_queues(self) -> bool {
         word_of(self).is_some()
     }

@@ -27,9 +27,6 @@ pub struct Rings {
 }
 
 /// Reads the attributes of `ETHTOOL_MSG_RINGS_GET_REPLY`.
-///
-/// # Errors
-/// If an attribute is malformed.
 pub fn parse_rings(attributes: &[u8]) -> Result<Rings, Malformed> {
     let mut rings = Rings::default();
     for_each(Tlvs::new(attributes), |attribute| {

@@ -37,7 +37,6 @@ pub struct Rss {
 impl Rss {
     /// Whether it is the hash of Toeplitz over addresses and ports as they are. A driver that does
     /// not say has that one.
-    #[must_use]
     pub fn is_toeplitz(&self) -> bool {
         matches!(self.function, 0 | TOEPLITZ) && self.transform == 0
     }
@@ -53,7 +52,6 @@ pub struct HashFields {
 }
 
 /// Reads the words of `struct ethtool_rxfh`, command included. What is missing is empty.
-#[must_use]
 pub fn parse_rss(words: &[u32]) -> Rss {
     let size = |at: usize| words.get(at).and_then(|size| usize::try_from(*size).ok()).unwrap_or(0);
     let rest = words.get(SCALING_HEADER..).unwrap_or_default();

@@ -26,9 +26,6 @@ pub(super) fn of_statistics(request: &mut Writer) {
 }
 
 /// Reads the attributes of `ETHTOOL_MSG_STRSET_GET_REPLY`: the strings of all sets, in order.
-///
-/// # Errors
-/// If an attribute is malformed.
 pub fn parse_strings(attributes: &[u8]) -> Result<Vec<String>, Malformed> {
     let mut texts = Vec::new();
     within(Tlvs::new(attributes), SETS, &mut |sets| {

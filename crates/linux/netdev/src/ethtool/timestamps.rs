@@ -23,22 +23,17 @@ pub struct Timestamps {
 
 impl Timestamps {
     /// Whether the device itself stamps packets as they come.
-    #[must_use]
     pub fn has_hardware_receive(&self) -> bool {
         self.capabilities.contains("hardware-receive")
     }
 
     /// Whether the device itself stamps packets as they go.
-    #[must_use]
     pub fn has_hardware_transmit(&self) -> bool {
         self.capabilities.contains("hardware-transmit")
     }
 }
 
 /// Reads the attributes of `ETHTOOL_MSG_TSINFO_GET_REPLY`.
-///
-/// # Errors
-/// If an attribute is malformed.
 pub fn parse_timestamps(attributes: &[u8]) -> Result<Timestamps, Malformed> {
     let mut timestamps = Timestamps::default();
     for_each(Tlvs::new(attributes), |attribute| {

@@ -1,7 +1,6 @@
 //! Files of sections: those of systemd, NetworkManager and TuneD.
 
 /// The lines of a section that assign something.
-#[must_use]
 pub fn section(text: &str, title: &str) -> Vec<String> {
     let mut is_in = false;
     let mut lines = Vec::new();

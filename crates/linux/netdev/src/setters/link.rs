@@ -77,9 +77,6 @@ fn by_udev(tree: &Tree, device: &Traits) -> Result<Option<String>, Unread> {
 }
 
 /// What is dropped into a `.link` file of that name.
-///
-/// # Errors
-/// If a file cannot be read.
 pub fn drop_ins(tree: &Tree, name: &str) -> Result<Vec<DropIn>, Unread> {
     let files = by_name(tree, &DIRECTORIES, &format!("/{name}.d"), ".conf")?.into_values();
     let lines = |path: &str| Ok(section(&text(tree, path)?.unwrap_or_default(), "[Link]"));
@@ -134,7 +131,6 @@ fn micros(text: &str) -> Option<u64> {
 }
 
 /// The key of a parameter in the `[Link]` section, if there is one.
-#[must_use]
 pub fn link_key(parameter: Parameter) -> Option<&'static str> {
     Some(match parameter {
         Parameter::AdaptiveRx => "UseAdaptiveRxCoalesce",

@@ -69,14 +69,12 @@ impl Program {
         [Self::Modprobe, Self::Link, Self::Udev, Self::Ifupdown, Self::NetworkManager, Self::Tuned];
 
     /// Which of two comes first at boot; `None`: they do not wait for each other.
-    #[must_use]
     pub fn order(self, other: Self) -> Option<Ordering> {
         let are = |one, another| (self, other) == (one, another) || (other, self) == (one, another);
         (!are(Self::NetworkManager, Self::Tuned)).then(|| self.cmp(&other))
     }
 
     /// Its name, for people.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Modprobe => "modprobe.d",
@@ -123,7 +121,6 @@ pub struct Setters {
 }
 
 /// Reads them. What cannot be read is listed as well.
-#[must_use]
 pub fn read_setters(tree: &Tree, device: &Traits) -> Setters {
     let mut files = Files::new(tree);
     let mut found = Vec::new();
@@ -167,7 +164,6 @@ fn same(name: &str) -> &str {
 
 /// What a file of a program says of a device: each part that sets something, and whether it is
 /// about the device.
-#[must_use]
 pub fn settings_in(by: Program, text: &str, device: &Traits) -> Vec<(Matches, Settings)> {
     match by {
         Program::Modprobe => vec![(Matches::Yes, modprobe::options(text, device))],

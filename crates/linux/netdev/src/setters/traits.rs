@@ -22,7 +22,6 @@ pub struct Traits {
 
 impl Traits {
     /// Those of a device of this machine. For files of another machine it has no number.
-    #[must_use]
     pub fn read(root: &Root, name: &str) -> Self {
         let file = |file: &str| format!("sys/class/net/{name}/{file}");
         // 0: the address is its own, not one that a program has given it.

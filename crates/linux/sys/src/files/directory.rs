@@ -33,9 +33,6 @@ impl Directory {
 
     /// Opens a directory, and makes it and those above it if they are missing; this user alone may
     /// write there.
-    ///
-    /// # Errors
-    /// As of [`open`](Self::open), and if it cannot be made.
     pub fn open_or_make(path: &Path) -> io::Result<Self> {
         let walk = Walk::new(None, Some(Mode::from_raw_mode(0o755)))?;
         Ok(Self { file: walk.directory(path)?, path: path.to_owned() })
@@ -54,9 +51,6 @@ impl Directory {
     }
 
     /// The names in it, in their order.
-    ///
-    /// # Errors
-    /// If it cannot be read, or has more than `most` names.
     pub fn names(&self, most: usize) -> io::Result<Vec<OsString>> {
         let mut names = Vec::new();
         for entry in Dir::new(self.readable()?)? {
@@ -119,9 +113,6 @@ impl Directory {
 
     /// A new file that all may read, which is called `beside` until it takes the place of `name`.
     /// What a killed process has left there is removed, so a lock must keep others away.
-    ///
-    /// # Errors
-    /// If the directory cannot be written.
     pub fn new_file_as(
         &self,
         beside: impl AsRef<OsStr>,
@@ -136,17 +127,11 @@ impl Directory {
     }
 
     /// Removes a file, or a link.
-    ///
-    /// # Errors
-    /// If there is none, or it cannot be removed.
     pub fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         Ok(unlinkat(&self.file, name.as_ref(), AtFlags::empty())?)
     }
 
     /// Waits until its names are on disk.
-    ///
-    /// # Errors
-    /// If they cannot be written.
     pub fn sync(&self) -> io::Result<()> {
         let directory = match self.readable() {
             // It can be written and not be read: nothing can be waited for.
@@ -199,9 +184,6 @@ impl<'a> NewFile<'a> {
     }
 
     /// Waits until its bytes are on disk.
-    ///
-    /// # Errors
-    /// If they cannot be written.
     pub fn sync(&self) -> io::Result<()> {
         self.give_mode()?;
         self.file.sync_all()
@@ -224,9 +206,6 @@ impl<'a> NewFile<'a> {
     }
 
     /// Puts it in its place, when its bytes are on disk; its name is on disk afterwards.
-    ///
-    /// # Errors
-    /// As of [`place`](Self::place).
     pub fn finish(mut self) -> io::Result<()> {
         self.sync()?;
         let directory = self.directory;

@@ -22,9 +22,6 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// The same with these permissions, whatever the umask is and the old file has.
-///
-/// # Errors
-/// As of [`write`](fn@write).
 pub fn write_with(path: &Path, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
     let mut place = Place::find(path)?;
     place.mode = mode.or(place.mode);
@@ -39,9 +36,6 @@ pub fn write_with(path: &Path, bytes: &[u8], mode: Option<u32>) -> io::Result<()
 }
 
 /// An empty file in the place of what is there, to be written bit by bit.
-///
-/// # Errors
-/// As of [`write`](fn@write).
 pub fn create(path: &Path) -> io::Result<File> {
     Place::find(path)?.put(|mut new| new.place(), |there| truncate(&there).map(|()| there))
 }
@@ -63,9 +57,6 @@ pub fn create_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
 }
 
 /// Finds out whether `bytes` can be written to `path`, and leaves it as it was.
-///
-/// # Errors
-/// Why they cannot.
 pub fn writable(path: &Path, bytes: usize) -> io::Result<()> {
     let place = Place::find(path)?;
     if place.is_pipe() {

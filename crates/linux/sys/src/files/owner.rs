@@ -22,9 +22,6 @@ pub(super) enum Others {
 }
 
 /// Refuses what others could have written, and secrets that they could have read.
-///
-/// # Errors
-/// If it belongs to another user, or its permissions give others too much.
 pub(super) fn check(path: &Path, status: &Stat, others: Others) -> io::Result<()> {
     check_as(geteuid().as_raw(), path, (status.st_uid, status.st_mode), others)
 }

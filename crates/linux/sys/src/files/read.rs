@@ -21,9 +21,6 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 }
 
 /// The text of a regular file of `most` bytes at most.
-///
-/// # Errors
-/// As of [`read`], and if it is no UTF-8.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     text(read(path, most)?)
 }
@@ -39,9 +36,6 @@ pub fn read_secret(path: &Path, most: u64) -> io::Result<String> {
 }
 
 /// The text of a stream, such as standard input, of `most` bytes at most.
-///
-/// # Errors
-/// If it is longer, is no UTF-8, or cannot be read.
 pub fn read_text_from(stream: impl Read, most: u64) -> io::Result<String> {
     text(bounded(stream, most)?)
 }

@@ -20,28 +20,22 @@ pub struct Tree {
 
 impl Tree {
     /// The one at `path`, which need not be there.
-    #[must_use]
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
     /// Where a path is, for messages.
-    #[must_use]
     pub fn shown(&self, path: &str) -> PathBuf {
         self.path.join(path.trim_start_matches('/'))
     }
 
     /// Whether there is such a directory.
-    #[must_use]
     pub fn has_directory(&self, path: &str) -> bool {
         self.directory(path).is_ok()
     }
 
     /// The names in a directory, in their order; none if there is no such directory. Those that are
     /// no UTF-8 are left out.
-    ///
-    /// # Errors
-    /// If it cannot be read, or has more than `most`.
     pub fn names(&self, path: &str, most: usize) -> io::Result<Vec<String>> {
         let names = match self.directory(path).map_err(|error| (error.kind(), error)) {
             Err((ErrorKind::NotFound | ErrorKind::NotADirectory, _)) => return Ok(Vec::new()),
@@ -83,9 +77,6 @@ impl Tree {
     }
 
     /// Replaces a file, or makes it and the directories above it. It is on disk afterwards.
-    ///
-    /// # Errors
-    /// If it cannot be written; what was there is there then.
     pub fn write(&self, path: &str, text: &str, mode: u32) -> io::Result<()> {
         let root = self.root(MAKE)?;
         let walk = Walk::new(Some(root.as_fd()), MAKE)?;
@@ -94,17 +85,11 @@ impl Tree {
     }
 
     /// Removes a file or a link.
-    ///
-    /// # Errors
-    /// If there is none, or it cannot be removed.
     pub fn remove(&self, path: &str) -> io::Result<()> {
         self.unlink(path.as_ref(), AtFlags::empty())
     }
 
     /// Removes an empty directory.
-    ///
-    /// # Errors
-    /// If there is none, or it cannot be removed.
     pub fn remove_directory(&self, path: &str) -> io::Result<()> {
         self.unlink(path.as_ref(), AtFlags::REMOVEDIR)
     }

@@ -54,9 +54,6 @@ pub struct Received {
 impl Stamped {
     /// Asks for stamps on `socket`: of what it receives, and with `sent` of datagrams that it
     /// sends.
-    ///
-    /// # Errors
-    /// If the kernel refuses, as a very old or a sandboxed one may.
     pub fn new(socket: OwnedFd, sent: bool) -> io::Result<Self> {
         let flags = WANTED | if sent { SENT } else { 0 };
         option::set_int(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags.cast_signed())?;
@@ -64,7 +61,6 @@ impl Stamped {
     }
 
     /// The socket.
-    #[must_use]
     pub fn socket(&self) -> &OwnedFd {
         &self.socket
     }
@@ -80,9 +76,6 @@ impl Stamped {
 
     /// The number and the stamps of a datagram that was sent, if they have come meanwhile.
     /// Datagrams count from 0.
-    ///
-    /// # Errors
-    /// Those of `recvmsg`.
     pub fn sent(&self) -> io::Result<Option<(u32, Stamps)>> {
         let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
         loop {

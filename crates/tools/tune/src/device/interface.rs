@@ -35,9 +35,6 @@ pub struct Interface {
 
 impl Interface {
     /// The interface of that name.
-    ///
-    /// # Errors
-    /// If there is none.
     pub fn open(name: &str) -> Result<Self> {
         let root = Root::here();
         let number = root.number(&format!("sys/class/net/{name}/ifindex"));
@@ -49,9 +46,6 @@ impl Interface {
     }
 
     /// The interface that a journal names, if it is there; under whatever name it has now.
-    ///
-    /// # Errors
-    /// If devices cannot be listed.
     pub fn reopen(identity: &Identity) -> Result<Reopened> {
         if network()? != identity.place {
             return Ok(Reopened::Elsewhere);

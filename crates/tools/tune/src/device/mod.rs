@@ -37,7 +37,6 @@ pub struct Identity {
 
 impl Identity {
     /// Whether it is the same device: of the same name, or renamed since.
-    #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         let place = (self.kind, &self.place, self.number);
         let renamed = self.address.is_some() && self.address == other.address;
@@ -82,15 +81,9 @@ pub trait Device {
 
     /// Reads the settings of the whole device, and of `named` those that are not: of single queues
     /// and NAPI instances, and sysctls.
-    ///
-    /// # Errors
-    /// If the device is gone or does not say, or one that is named is not to be had now.
     fn read_with(&self, named: &[Setting]) -> Result<State>;
 
     /// Reads the settings of the whole device.
-    ///
-    /// # Errors
-    /// If the device is gone, or does not say.
     fn read(&self) -> Result<State> {
         self.read_with(&[])
     }
@@ -102,9 +95,6 @@ pub trait Device {
     fn change(&self, change: &Change) -> Result<()>;
 
     /// What it has counted.
-    ///
-    /// # Errors
-    /// If the device is gone.
     fn counted(&self) -> Result<Counted>;
 
     /// What has to be set so that the device, which is in state `now`, is in state `before`.

@@ -22,9 +22,6 @@ pub(super) struct Napis {
 
 impl Napis {
     /// Reads them.
-    ///
-    /// # Errors
-    /// If the kernel does not tell, or there are none.
     pub(super) fn read(device: &str) -> Result<Self> {
         let read = || {
             let netdev = Netdev::open()?;
@@ -70,9 +67,6 @@ impl Napis {
     }
 
     /// The value of a setting of a queue's instance; or of all, as words where they differ.
-    ///
-    /// # Errors
-    /// If there is no such queue, or the kernel is too old.
     pub(super) fn value(&self, setting: Setting) -> Result<Value> {
         if let Setting::Queue(queue, of) = setting {
             return value_of(*of, self.of_queue(queue)?);
@@ -101,9 +95,6 @@ impl Napis {
     /// Refuses to change a setting of all instances alike where some have one of their own: nobody
     /// could bring that back. `device` is what the device has for all, `named` says which queues
     /// are changed besides.
-    ///
-    /// # Errors
-    /// If they differ.
     pub(super) fn refuse_to_level(
         &self,
         setting: Setting,

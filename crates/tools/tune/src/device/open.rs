@@ -10,9 +10,6 @@ use super::{Device, DeviceKind, Identity, Reopened};
 
 /// Opens a device by its name: an interface of this network namespace, or, where a lab is named (or
 /// `Some("")` says that there is one), a port of its NIC.
-///
-/// # Errors
-/// If there is no such device.
 pub fn open(name: &str, lab: Option<&str>) -> Result<Box<dyn Device>> {
     let is_name =
         |text: &str| !text.is_empty() && !text.contains('/') && text != "." && text != "..";
@@ -27,7 +24,6 @@ pub fn open(name: &str, lab: Option<&str>) -> Result<Box<dyn Device>> {
 }
 
 /// The name that the device of a journal has now, if it is an interface that is here.
-#[must_use]
 pub fn name_now(identity: &Identity) -> Option<String> {
     match reopen(identity) {
         Ok(Reopened::Here(device)) => Some(device.identity().name.clone()),
@@ -36,9 +32,6 @@ pub fn name_now(identity: &Identity) -> Option<String> {
 }
 
 /// Opens the device that a journal names.
-///
-/// # Errors
-/// If it is there and cannot be opened.
 pub fn reopen(identity: &Identity) -> Result<Reopened> {
     match identity.kind {
         DeviceKind::Interface => Interface::reopen(identity)

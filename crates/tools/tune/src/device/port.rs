@@ -17,9 +17,6 @@ pub struct LabPort {
 
 impl LabPort {
     /// The port of that name in a lab.
-    ///
-    /// # Errors
-    /// If the lab does not run, or has no such port.
     pub fn open(lab: &str, name: &str) -> Result<Self> {
         let (place, name) = (lab.to_owned(), name.to_owned());
         let identity = Identity { kind: DeviceKind::Port, name, place, number: 0, address: None };
@@ -102,9 +99,6 @@ fn usecs(strategy: &str, in_force: u32) -> u32 {
 }
 
 /// The strategy that `now` becomes by `change` ([`Moderation::coalesce`]).
-///
-/// # Errors
-/// If that is no strategy.
 pub fn strategy(now: &State, change: &Change) -> Result<Moderation> {
     let written = |text: &str| text.parse::<Moderation>().map_err(|why| anyhow!("{why}"));
     let Some(Value::Text(text)) = now.get(Setting::Strategy) else {

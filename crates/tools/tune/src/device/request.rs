@@ -35,9 +35,6 @@ pub(super) struct Requests {
 
 impl Requests {
     /// What `change` takes.
-    ///
-    /// # Errors
-    /// If a value is none that the kernel has room for.
     pub(super) fn of(change: &Change) -> Result<Self> {
         let mut requests = Self::default();
         for (setting, value) in &change.0 {

@@ -73,7 +73,6 @@ pub struct Trying {
 
 impl Trying {
     /// Whether guards that live would have undone it by `now`, for want of a confirmation.
-    #[must_use]
     pub fn is_overdue(&self, now: u64) -> bool {
         self.until.is_some_and(|until| now > until.saturating_add(TIME_TO_UNDO))
     }
@@ -93,13 +92,11 @@ pub struct Kept {
 
 impl Journal {
     /// An empty one.
-    #[must_use]
     pub fn new(boot: &str, device: Identity) -> Self {
         Self { schema: SCHEMA, boot: boot.to_owned(), device, trying: None, kept: Vec::new() }
     }
 
     /// Whether nothing in it can be undone.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.trying.is_none() && self.kept.is_empty()
     }
@@ -129,7 +126,6 @@ impl Journal {
     }
 
     /// How the device was before the first change that was kept: those settings alone.
-    #[must_use]
     pub fn first(&self) -> State {
         let pairs = self.kept.iter().map(|kept| (kept.setting, kept.before.clone()));
         State(pairs.collect())
@@ -137,7 +133,6 @@ impl Journal {
 }
 
 /// What of a device differs after a change: what was asked for, and what changed along with it.
-#[must_use]
 pub fn changed(before: &State, after: &State, asked: &[Setting]) -> Vec<Kept> {
     let pairs = before.0.iter().filter_map(|(setting, before)| {
         let after = after.get(*setting)?;

@@ -41,9 +41,6 @@ pub struct Held {
 impl Store {
     /// The directory that is given, or the usual one: `/run/earmark` for root, one in
     /// `$XDG_RUNTIME_DIR` for others. It need not be there yet.
-    ///
-    /// # Errors
-    /// If there is none for this user, or others could have written the journals there.
     pub fn find(given: Option<&Path>) -> Result<Self> {
         let named = given.map(Path::to_owned);
         let variable = || std::env::var_os(DIRECTORY_VARIABLE).map(PathBuf::from);
@@ -60,7 +57,6 @@ impl Store {
     }
 
     /// The directory.
-    #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -110,17 +106,11 @@ impl Store {
     }
 
     /// Takes the right to change a device, if nobody else has it.
-    ///
-    /// # Errors
-    /// If the directory cannot be written.
     pub fn try_hold(&self, device: &Identity) -> Result<Option<Held>> {
         self.lock(device, ".lock")
     }
 
     /// Takes the right to change a device, waiting for it as long as a roll-back may take.
-    ///
-    /// # Errors
-    /// If somebody else keeps it.
     pub fn hold(&self, device: &Identity) -> Result<Held> {
         for _ in 0..100 {
             if let Some(held) = self.try_hold(device)? {
@@ -140,9 +130,6 @@ impl Store {
     }
 
     /// Shows others that somebody waits for a confirmation; `None` if somebody does already.
-    ///
-    /// # Errors
-    /// If the directory cannot be written.
     pub fn guard(&self, device: &Identity) -> Result<Option<Held>> {
         self.lock(device, ".guard")
     }
@@ -159,9 +146,6 @@ impl Store {
     }
 
     /// The journal of a device, if there is one.
-    ///
-    /// # Errors
-    /// If there is one and it cannot be understood.
     pub fn read(&self, device: &Identity) -> Result<Option<Journal>> {
         let name = Self::name(device, JOURNAL);
         self.open()?.map_or(Ok(None), |directory| self.read_file(&directory, &name))

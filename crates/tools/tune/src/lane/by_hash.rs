@@ -41,7 +41,6 @@ pub struct Ports {
 /// `queue` now; and which entry that is.
 ///
 /// `None`: there is no table, or nobody else.
-#[must_use]
 pub fn table(now: &[u32], queue: u32, rest: &[u32]) -> Option<(Vec<u32>, usize)> {
     if rest.is_empty() || now.is_empty() {
         return None;
@@ -60,9 +59,6 @@ pub(super) fn without(table: &[u32], queue: u32, rest: &[u32]) -> Vec<u32> {
 }
 
 /// The ports whose hash picks `entry` of the table.
-///
-/// # Errors
-/// If the hash cannot be computed; the message says why.
 pub fn ports(rss: &Rss, entry: usize, flows: Flows) -> Result<Ports, String> {
     let size = rss.table.len();
     if !rss.is_toeplitz() {

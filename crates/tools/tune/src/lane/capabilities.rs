@@ -45,9 +45,6 @@ pub struct Capabilities {
 
 impl Capabilities {
     /// Reads them.
-    ///
-    /// # Errors
-    /// If the device cannot be read at all; what it does not have is no error.
     pub fn read(device: &dyn Device) -> Result<Self> {
         let name = &device.identity().name;
         let ethtool = Ethtool::open()?;
@@ -95,13 +92,11 @@ impl Capabilities {
 
     /// Whether rules do not count, and the driver therefore does not show its own: iavf is such a
     /// one.
-    #[must_use]
     pub fn hides_rules(&self) -> bool {
         self.rules.is_none() && self.ntuple == Some(false)
     }
 
     /// The same as if it had room for rules, until it shows them.
-    #[must_use]
     pub fn with_room(&self) -> Self {
         Self { rules: Some(FlowRules::default()), ..self.clone() }
     }

@@ -46,9 +46,6 @@ struct Parts {
 }
 
 /// Translates `text` into rules that send packets to `queue`.
-///
-/// # Errors
-/// If it cannot be understood, or nothing of a rule is left; the message says why.
 pub(super) fn translate(text: &str, queue: u16) -> Result<Translation, String> {
     let mut all = Translation::default();
     for rule in text.split(',').filter(|_| !text.trim().is_empty()) {
@@ -77,7 +74,6 @@ pub(super) fn translate(text: &str, queue: u16) -> Result<Translation, String> {
 }
 
 /// The one port that a lane is about, and whether it is one of TCP; for the choice by hash.
-#[must_use]
 pub(super) fn lone_port(text: &str) -> Option<(bool, u16)> {
     let parts = parse(text).ok().filter(|_| !text.contains(','))?;
     match parts.conditions[..] {

@@ -46,7 +46,6 @@ pub struct Made {
 
 impl Plan {
     /// All settings that it may change, so that the journal has them first.
-    #[must_use]
     pub fn settings(&self) -> Vec<Setting> {
         let rules = self.places.iter().zip(&self.candidates).flat_map(|(place, candidate)| {
             candidate.ways.iter().map(|rule| Placed { location: *place, rule: *rule })
@@ -78,9 +77,6 @@ pub struct Begun<'a> {
 }
 
 /// Reads a device, makes a plan, and begins the change.
-///
-/// # Errors
-/// If there can be no such lane, or somebody else changes the device.
 pub fn begin<'a>(device: &'a dyn Device, store: &Store, wanted: &Wanted) -> Result<Begun<'a>> {
     let found = Capabilities::read(device)?;
     let driver = found.driver.clone();
@@ -102,9 +98,6 @@ pub fn begin<'a>(device: &'a dyn Device, store: &Store, wanted: &Wanted) -> Resu
 
 impl Begun<'_> {
     /// Puts the plan into force.
-    ///
-    /// # Errors
-    /// As for [`make`].
     pub fn make(&mut self) -> Result<Made> {
         let mut made = make(&mut self.transaction, &self.plan)?;
         made.settings.splice(0..0, std::mem::take(&mut self.changed));
@@ -180,7 +173,6 @@ fn no_rule(transaction: &mut Transaction<'_>, plan: &Plan, refused: &[String]) -
 }
 
 /// Of what a journal has kept: what makes up lanes, and each thing as it was before.
-#[must_use]
 pub fn of_lanes(journal: &Journal) -> Vec<&Kept> {
     let queues = queues_of_lanes(journal);
     let is_of_lane = |kept: &&Kept| match kept.setting.mechanism() {
@@ -195,7 +187,6 @@ pub fn of_lanes(journal: &Journal) -> Vec<&Kept> {
 
 /// How a device was without its lanes, which is in state `now`. A queue that was as its device is
 /// to be so again, whatever has become of the device since.
-#[must_use]
 pub fn without_lanes(journal: &Journal, now: &State) -> State {
     let followed = |kept: &Kept| {
         let of = kept.setting.of_device()?;
@@ -208,7 +199,6 @@ pub fn without_lanes(journal: &Journal, now: &State) -> State {
 
 /// The queues of lanes: those of rules that were added, and those that the hash's table was made to
 /// leave out.
-#[must_use]
 pub fn queues_of_lanes(journal: &Journal) -> Vec<u16> {
     let mut queues = Vec::new();
     for kept in &journal.kept {

@@ -67,9 +67,6 @@ impl fmt::Display for Refusal {
 impl std::error::Error for Refusal {}
 
 /// Makes a plan.
-///
-/// # Errors
-/// What is missing, and what is left.
 pub fn plan(wanted: &Wanted, device: &Capabilities) -> Result<Plan, Refusal> {
     let queue = queue(wanted, device)?;
     let mut plan = Plan { queue, ..Plan::default() };

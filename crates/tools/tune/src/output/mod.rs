@@ -180,9 +180,6 @@ fn programs(command: &str) -> impl Iterator<Item = &str> {
 impl Measurand {
     /// Chooses by the first output of `command`: what the user has named, what is known of the
     /// program, or a number that has a line to itself.
-    ///
-    /// # Errors
-    /// If there is not exactly one such number, or less of it is better where more was asked for.
     pub fn choose(
         command: &str,
         output: &str,
@@ -223,15 +220,11 @@ impl Measurand {
     }
 
     /// The number in another output of the command.
-    ///
-    /// # Errors
-    /// If there is not exactly one.
     pub fn read(&self, output: &str) -> Result<f64, String> {
         self.locator.find(output).map(|(value, _)| value)
     }
 
     /// How the number is found, in words for people.
-    #[must_use]
     pub fn in_words(&self) -> String {
         let Self { what, better, line, value, .. } = self;
         format!("what counts is {value} ({what}; {} is better), of: {line}", better.in_words())

@@ -62,9 +62,6 @@ impl Admission {
     }
 
     /// A slot for a new connection; nothing if there are too many threads.
-    ///
-    /// # Errors
-    /// If there are no descriptors left.
     pub(super) fn enter(
         self: &Arc<Self>,
         from: IpAddr,
@@ -97,9 +94,6 @@ impl Admission {
 
 impl Slot {
     /// Makes the slot of a connection that of an agent.
-    ///
-    /// # Errors
-    /// If there are too many.
     pub(super) fn start_agent(&mut self) -> Result<()> {
         let mut slots = self.admission.slots();
         let same = slots.agents.iter().filter(|from| **from == self.from).count();

@@ -40,9 +40,6 @@ pub(super) struct Allowed {
 }
 
 /// The agent that `text` asks for, if it may be played: against `asker`, served at `own`.
-///
-/// # Errors
-/// What is not played, and what is.
 pub(super) fn allowed(text: &[u8], asker: IpAddr, own: IpAddr) -> Result<Allowed> {
     let text = std::str::from_utf8(text)?;
     let mut spec = AgentSpec::parse(text.trim()).map_err(|why| anyhow!("{why}"))?;

@@ -58,9 +58,6 @@ pub(super) struct Receiver {
 }
 
 /// Pairs with the `earmark serve` at the other end.
-///
-/// # Errors
-/// If its code is another one, it closes the connection, or `until` comes first.
 pub(super) fn greet(stream: TcpStream, code: &Code, until: Instant) -> Result<(Sender, Receiver)> {
     let mut handshake = builder(&code.key())?.build_initiator()?;
     step(&stream, &mut handshake)?;
@@ -79,9 +76,6 @@ pub(super) fn greet(stream: TcpStream, code: &Code, until: Instant) -> Result<(S
 }
 
 /// Pairs with the `earmark tune` at the other end; nothing if its code is another one.
-///
-/// # Errors
-/// If it says something else, or `until` comes first.
 pub(super) fn answer(
     stream: TcpStream,
     code: &Code,
@@ -119,9 +113,6 @@ fn split(stream: TcpStream, handshake: HandshakeState) -> Result<(Sender, Receiv
 
 impl Sender {
     /// Sends text of any length.
-    ///
-    /// # Errors
-    /// If the other side does not take it.
     pub(super) fn send(&mut self, text: &[u8]) -> io::Result<()> {
         for part in text.chunks(MAX_TEXT) {
             let mut message = vec![0; part.len() + TAG];
@@ -134,9 +125,6 @@ impl Sender {
     }
 
     /// Sends what is read until its end, each word at once.
-    ///
-    /// # Errors
-    /// Those of reading and sending.
     pub(super) fn carry(&mut self, from: &mut impl Read) -> io::Result<()> {
         let mut chunk = [0; 4_096];
         loop {
@@ -163,9 +151,6 @@ impl Sender {
 
 impl Receiver {
     /// The next text; nothing at the end of the connection.
-    ///
-    /// # Errors
-    /// If the connection breaks, a message is not from the other side, or `until` comes first.
     pub(super) fn receive(&mut self, until: Option<Instant>) -> Result<Option<Vec<u8>>> {
         let Some(message) = receive(&self.stream, until, MAX_TEXT + TAG)? else { return Ok(None) };
         let mut text = vec![0; message.len()];

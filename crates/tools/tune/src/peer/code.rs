@@ -38,9 +38,6 @@ pub struct Code(String);
 
 impl Code {
     /// A new one.
-    ///
-    /// # Errors
-    /// If the system has no random bytes.
     pub fn random() -> Result<Self> {
         let mut bytes = [0; LENGTH];
         let read = getrandom(&mut bytes, GetRandomFlags::empty()).context("read random bytes")?;
@@ -49,18 +46,12 @@ impl Code {
     }
 
     /// The code of the environment, if one is there.
-    ///
-    /// # Errors
-    /// If it is malformed.
     pub fn from_environment() -> Result<Option<Self>> {
         let Ok(text) = std::env::var(VARIABLE) else { return Ok(None) };
         text.parse().map(Some).map_err(|why: String| anyhow::anyhow!("{VARIABLE}: {why}"))
     }
 
     /// The code in a file of this user's, or of root's, that its owner alone may read.
-    ///
-    /// # Errors
-    /// If it cannot be read, is another user's, others may read it, or it has no code.
     pub fn read(path: &Path) -> Result<Self> {
         let name = path.display();
         let text = files::read_secret(path, LARGEST).with_context(|| {
@@ -70,9 +61,6 @@ impl Code {
     }
 
     /// The code in a file, which is made with a new code if it is not there.
-    ///
-    /// # Errors
-    /// As of [`read`](Self::read), and if it cannot be made.
     pub fn read_or_create(path: &Path) -> Result<Self> {
         let code = Self::random()?;
         match files::create_new(path, format!("{code}\n").as_bytes(), 0o600) {
@@ -83,7 +71,6 @@ impl Code {
     }
 
     /// The key of the handshake.
-    #[must_use]
     pub fn key(&self) -> [u8; KEY_BYTES] {
         let mut key = [0; KEY_BYTES];
         key[..self.0.len()].copy_from_slice(self.0.as_bytes());
@@ -146,9 +133,6 @@ pub struct CodeArgs {
 
 impl CodeArgs {
     /// The code: that of the command line, of the file, or of the environment.
-    ///
-    /// # Errors
-    /// If there is none, or it is malformed.
     pub fn code(&self) -> Result<Code> {
         if let Some(code) = &self.code {
             return Ok(code.clone());

@@ -72,9 +72,6 @@ pub struct RemoteHost {
 impl RemoteHost {
     /// The host of that name, `HOST` or `HOST:PORT`, whose `earmark serve` has this code, and our
     /// own address as it sees it.
-    ///
-    /// # Errors
-    /// If nothing is known of it, no `earmark serve` runs there, or its code is another one.
     pub fn find(host: &str, code: Code) -> Result<(Self, IpAddr)> {
         let found = addresses(host);
         ensure!(!found.is_empty(), "find host {host}; give its address");
@@ -162,9 +159,6 @@ impl Machine for RemoteHost {
 }
 
 /// Stands for the agent `spec` on the host at `address`, until it has ended.
-///
-/// # Errors
-/// If the far host cannot be reached, or has another code than the environment.
 pub fn at(address: SocketAddr, spec: &str) -> Result<ExitCode> {
     let code = Code::from_environment()?.with_context(|| format!("{VARIABLE} is not set"))?;
     let (mut sender, mut receiver) = pair(connect(address)?, address, &code)?;

@@ -86,9 +86,6 @@ pub struct Server {
 
 impl Server {
     /// Listens; `report` prints a line.
-    ///
-    /// # Errors
-    /// If it cannot listen, or the code cannot be read.
     pub fn bind(args: &ServeArgs, report: fn(Arguments<'_>)) -> Result<Self> {
         let (code, code_words) = code(args)?;
         let wanted = addresses(&args.listen);
@@ -102,9 +99,6 @@ impl Server {
     }
 
     /// How the other host reaches it, in lines for people.
-    ///
-    /// # Errors
-    /// If the socket has no address.
     pub fn instructions(&self) -> Result<Vec<String>> {
         let own = self.listener.local_addr()?;
         let host = match own.ip() {
@@ -124,9 +118,6 @@ impl Server {
     }
 
     /// Serves until it is ended from outside.
-    ///
-    /// # Errors
-    /// If signals cannot be taken.
     pub fn run(self) -> Result<Infallible> {
         let Self { listener, service, .. } = self;
         service.refusals.report_at_the_end().context("take signals")?;

@@ -38,7 +38,6 @@ pub struct Subject {
 }
 
 /// Whether a text is that of a file of ours.
-#[must_use]
 pub fn is_ours(text: &str) -> bool {
     text.starts_with(MARK)
         || text

@@ -24,7 +24,6 @@ pub(super) fn path(device: &str) -> String {
 }
 
 /// The key of a setting in the `[Link]` section, if there is one.
-#[must_use]
 pub fn link_key(setting: Setting) -> Option<&'static str> {
     let is_of_device = setting.mechanism() == Mechanism::Coalescing;
     setting.parameter().filter(|_| is_of_device).and_then(setters::link_key)
@@ -51,9 +50,6 @@ pub(super) fn without(text: &str, gone: &[Setting]) -> String {
 }
 
 /// The file.
-///
-/// # Errors
-/// If a `.link` file of somebody else counts first; the message has the lines to add there.
 pub(super) fn link(subject: &Subject, settings: &State) -> Result<File, String> {
     let mut lines = String::new();
     for (setting, value) in &settings.0 {
@@ -87,7 +83,6 @@ pub(super) fn link(subject: &Subject, settings: &State) -> Result<File, String> 
 }
 
 /// The lines of the `[Link]` section, but for those of settings.
-#[must_use]
 pub fn link_section(text: &str) -> Vec<String> {
     without_ours(&setters::section(text, "[Link]"))
 }

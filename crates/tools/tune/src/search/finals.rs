@@ -36,7 +36,6 @@ pub struct Doubt {
 
 /// Compares two trials by the rounds that they share: by how much `a` is worse than `b`. `None` if
 /// they share none.
-#[must_use]
 pub fn compare(a: &Trial, b: &Trial, goal: &Goal) -> Option<Doubt> {
     let of_b = |round: &u32| b.rounds.iter().find(|(other, _)| other == round).map(|(_, of)| of);
     let pairs = a.rounds.iter().filter_map(|(round, of_a)| Some((of_a, of_b(round)?)));

@@ -66,7 +66,6 @@ pub struct Trial {
 
 impl Trial {
     /// All rounds together.
-    #[must_use]
     pub fn mean(&self) -> Figures {
         Figures::mean(self.rounds.iter().map(|(_, figures)| figures))
     }
@@ -106,9 +105,6 @@ pub enum Method {
 }
 
 /// Searches `space` for what meets `goal` best.
-///
-/// # Errors
-/// Those of `measure`.
 pub fn search(
     space: &Space,
     goal: &Goal,

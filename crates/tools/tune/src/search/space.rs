@@ -63,14 +63,12 @@ impl Space {
     /// The settings that a device has, with holds of at most `longest` microseconds.
     ///
     /// The first axis is `rx-usecs`; where there is none, the kernel's deferral, or `rx-frames`.
-    #[must_use]
     pub fn of(state: &State, longest: u64) -> Self {
         Self::build(state, longest, false)
     }
 
     /// The same on a device where packets may wait for `rx-frames` others without a time that ends
     /// it ([`lone`](crate::lone)): there is none of `rx-frames` alone, and off is one frame.
-    #[must_use]
     pub fn with_single_frame(state: &State, longest: u64) -> Self {
         Self::build(state, longest, true)
     }
@@ -130,14 +128,12 @@ impl Space {
     }
 
     /// The settings that points may name, each once.
-    #[must_use]
     pub fn settings(&self) -> BTreeSet<Setting> {
         let parts = self.specials.iter().chain(self.axes.iter().flatten());
         parts.flat_map(Change::settings).collect()
     }
 
     /// How many trials usually find the best.
-    #[must_use]
     pub fn usual_trials(&self) -> usize {
         let (own, named) = self.axes.split_at(self.axes.len() - self.named);
         let named: usize = named.iter().map(|axis| axis.len() - 1).sum();
@@ -145,7 +141,6 @@ impl Space {
     }
 
     /// How the device is, and these settings alone.
-    #[must_use]
     pub fn among(settings: &[Change]) -> Self {
         let present = [Change::default()];
         let specials = present.iter().chain(settings).cloned().collect();
@@ -160,9 +155,6 @@ impl Space {
 
     /// The same with busy polling as another axis, where it is to be had: it is of the whole
     /// machine. Where NAPI instances can be suspended while a program polls, they are.
-    ///
-    /// # Errors
-    /// If it is not to be had.
     pub fn with_busy_polling(mut self, state: &State) -> Result<Self, String> {
         let settings = [Setting::BusyPoll, Setting::BusyRead];
         if settings.iter().any(|setting| state.get(*setting).is_none()) {
@@ -179,9 +171,6 @@ impl Space {
     }
 
     /// The same with values of a setting as another axis.
-    ///
-    /// # Errors
-    /// If an axis has the setting already, or the present value is the only one.
     pub fn with_knob(
         mut self,
         state: &State,
@@ -204,13 +193,11 @@ impl Space {
     }
 
     /// Whether the user has named an axis.
-    #[must_use]
     pub fn is_named(&self, axis: usize) -> bool {
         axis >= self.axes.len() - self.named
     }
 
     /// How many trials an axis beside the first one has at least.
-    #[must_use]
     pub fn trials_of(&self, axis: usize) -> usize {
         if self.is_named(axis) { self.axes[axis].len() - 1 } else { 1 }
     }
@@ -228,7 +215,6 @@ impl Space {
     }
 
     /// The setting at a point.
-    #[must_use]
     pub fn change(&self, point: &Point) -> Change {
         match point {
             Point::Special(number) => self.specials.get(*number).cloned().unwrap_or_default(),
@@ -245,7 +231,6 @@ impl Space {
     }
 
     /// Every point.
-    #[must_use]
     pub fn all(&self) -> Vec<Point> {
         let mut points = vec![Vec::new()];
         for axis in &self.axes {

@@ -15,13 +15,11 @@ pub struct State(pub BTreeMap<Setting, Value>);
 
 impl State {
     /// The value of a setting, if the device has it.
-    #[must_use]
     pub fn get(&self, setting: Setting) -> Option<&Value> {
         self.0.get(&setting)
     }
 
     /// The same after a change that is taken as it is.
-    #[must_use]
     pub fn with(&self, change: &Change) -> Self {
         let mut after = self.clone();
         after.0.extend(change.0.iter().cloned());
@@ -29,13 +27,11 @@ impl State {
     }
 
     /// Whether a switch is on.
-    #[must_use]
     pub fn is_on(&self, setting: Setting) -> bool {
         self.get(setting) == Some(&Value::Switch(true))
     }
 
     /// Whether adaptive moderation is at work that changes `setting` by itself.
-    #[must_use]
     pub fn is_driven(&self, setting: Setting) -> bool {
         setting
             .switches()
@@ -45,7 +41,6 @@ impl State {
 
     /// What has to be set so that a device in state `now` is in this one again: settings that
     /// differ, but for what adaptive moderation chooses by itself in both.
-    #[must_use]
     pub fn restored_from(&self, now: &Self) -> Change {
         let differs = |(setting, value): &(&Setting, &Value)| {
             now.get(**setting).is_some_and(|is| is != *value)
@@ -56,7 +51,6 @@ impl State {
 
     /// Settings of single queues that `change` would overwrite with those of the device, as they
     /// are here.
-    #[must_use]
     pub fn overwritten_by(&self, change: &Change) -> Change {
         let is_overwritten = |(setting, _): &(&Setting, &Value)| {
             let device = setting.of_device().is_some_and(|device| change.get(device).is_some());
@@ -66,7 +60,6 @@ impl State {
     }
 
     /// What has to be set so that nothing holds a received packet back.
-    #[must_use]
     pub fn unheld(&self) -> Change {
         let mut wanted = vec![
             (Setting::AdaptiveRx, Value::Switch(false)),
@@ -87,7 +80,6 @@ impl State {
     }
 
     /// Those of `settings` alone.
-    #[must_use]
     pub fn only(&self, keep: impl Fn(Setting) -> bool) -> Self {
         let kept = self.0.iter().filter(|(setting, _)| keep(**setting));
         Self(kept.map(|(setting, value)| (*setting, value.clone())).collect())
@@ -133,13 +125,11 @@ impl Change {
     }
 
     /// The value that `setting` shall have.
-    #[must_use]
     pub fn get(&self, setting: Setting) -> Option<&Value> {
         self.0.iter().find(|(name, _)| *name == setting).map(|(_, value)| value)
     }
 
     /// The number that `setting` shall have.
-    #[must_use]
     pub fn number(&self, setting: Setting) -> Option<u64> {
         self.get(setting).and_then(Value::number)
     }
@@ -150,13 +140,11 @@ impl Change {
     }
 
     /// Whether it changes nothing.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The same without those settings for which `drop` says so.
-    #[must_use]
     pub fn without(&self, drop: impl Fn(Setting) -> bool) -> Self {
         Self(self.0.iter().filter(|(setting, _)| !drop(*setting)).cloned().collect())
     }

@@ -50,7 +50,6 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// The interface of the kernel that changes it.
-    #[must_use]
     pub fn interface(self) -> &'static str {
         match self {
             Self::Coalescing | Self::Profile => "coalesce-set",
@@ -111,7 +110,6 @@ macro_rules! settings {
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             /// Its name, as ethtool or the kernel has it.
-            #[must_use]
             pub fn name(self) -> Cow<'static, str> {
                 match self {
                     $(Self::$variant => $name.into(),)*
@@ -122,7 +120,6 @@ macro_rules! settings {
             }
 
             /// What it belongs to.
-            #[must_use]
             pub fn mechanism(self) -> Mechanism {
                 match self {
                     $(Self::$variant => Mechanism::$mechanism,)*
@@ -139,7 +136,6 @@ macro_rules! settings {
             }
 
             /// What its values are.
-            #[must_use]
             pub fn kind(self) -> ValueKind {
                 use ValueKind::{Cpus, Number, Steps, Switch, Table, Text};
                 match self {
@@ -242,7 +238,6 @@ settings! {
 
 impl Setting {
     /// Whether adaptive moderation changes it by itself while `adaptive` is on.
-    #[must_use]
     pub fn follows(self, adaptive: Self) -> bool {
         match (self, adaptive) {
             (Self::RxUsecs | Self::RxFrames, Self::AdaptiveRx)
@@ -255,7 +250,6 @@ impl Setting {
     }
 
     /// The switches of adaptive moderation that it may follow.
-    #[must_use]
     pub fn switches(self) -> [Self; 2] {
         match self {
             Self::Queue(queue, _) => {
@@ -266,7 +260,6 @@ impl Setting {
     }
 
     /// The same of a single queue, if queues have it.
-    #[must_use]
     pub fn of_queue(self, queue: u16) -> Option<Self> {
         let of = Self::ALL.iter().find(|setting| **setting == self)?;
         let has = match of.mechanism() {
@@ -278,7 +271,6 @@ impl Setting {
     }
 
     /// The same of the whole device, if it is that of a queue.
-    #[must_use]
     pub fn of_device(self) -> Option<Self> {
         match self {
             Self::Queue(_, of) => Some(*of),
@@ -287,7 +279,6 @@ impl Setting {
     }
 
     /// The rule that it is.
-    #[must_use]
     pub fn placed(self) -> Option<Placed> {
         match self {
             Self::Rule(placed) => Some(placed),
@@ -296,13 +287,11 @@ impl Setting {
     }
 
     /// The parameter of coalescing that it is, of the device or of a queue.
-    #[must_use]
     pub fn parameter(self) -> Option<Parameter> {
         self.of_device().unwrap_or(self).name().parse().ok()
     }
 
     /// A value with its unit, if the name does not say it: `20000ns`, but `50` of rx-usecs.
-    #[must_use]
     pub fn with_unit(self, value: &Value) -> String {
         match self.kind() {
             ValueKind::Number(unit) if !self.name().contains("secs") => {
@@ -313,9 +302,6 @@ impl Setting {
     }
 
     /// Reads a value of this setting.
-    ///
-    /// # Errors
-    /// If it is not one; the message has an example.
     pub fn parse_value(self, text: &str) -> Result<Value, String> {
         let name = self.name();
         match self.kind() {
@@ -419,7 +405,6 @@ pub enum Value {
 
 impl Value {
     /// The number; that of a switch is 0 or 1, words have none.
-    #[must_use]
     pub fn number(&self) -> Option<u64> {
         match self {
             Self::Switch(on) => Some(u64::from(*on)),
@@ -429,7 +414,6 @@ impl Value {
     }
 
     /// Whether a switch is on; others are no switches.
-    #[must_use]
     pub fn switch(&self) -> Option<bool> {
         match self {
             Self::Switch(on) => Some(*on),
@@ -438,7 +422,6 @@ impl Value {
     }
 
     /// Whether `now` is what was asked for: steps of a profile may leave numbers as they are.
-    #[must_use]
     pub fn is_met_by(&self, now: &Self) -> bool {
         match (self, now) {
             (Self::Text(asked), Self::Text(now)) => profile::is_met(asked, now),

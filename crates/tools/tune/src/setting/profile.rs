@@ -11,9 +11,6 @@ use netdev::ethtool::ProfileStep;
 const LARGEST: u32 = 65_535;
 
 /// Reads steps.
-///
-/// # Errors
-/// If it is not what this module describes; the message has an example.
 pub fn parse(text: &str) -> Result<Vec<ProfileStep>, String> {
     text.split('_').map(step).collect()
 }
@@ -40,7 +37,6 @@ fn number(text: &str) -> Option<Option<u32>> {
 }
 
 /// The text of steps.
-#[must_use]
 pub fn text(steps: &[ProfileStep]) -> String {
     let number = |value: Option<u32>| value.map_or("n".into(), |value| value.to_string());
     let step = |step: &ProfileStep| [step.usec, step.pkts, step.comps].map(number).join(",");
@@ -48,7 +44,6 @@ pub fn text(steps: &[ProfileStep]) -> String {
 }
 
 /// Whether steps are what was asked for, where something was. Other texts have to be the same.
-#[must_use]
 pub fn is_met(asked: &str, now: &str) -> bool {
     let (Ok(asked_steps), Ok(steps)) = (parse(asked), parse(now)) else { return asked == now };
     let is_met = |asked: Option<u32>, now: Option<u32>| asked.is_none_or(|_| asked == now);

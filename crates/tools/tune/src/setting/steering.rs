@@ -57,7 +57,6 @@ impl fmt::Display for Placed {
 
 /// A table of queues as text: what it repeats, and how many entries it has. `0,1/128` is 0, 1, 0,
 /// 1, ... up to the 128th; `0:127,1` is 0 for 127 times, and then 1.
-#[must_use]
 pub fn table_text(table: &[u32]) -> String {
     let repeats = |length: &usize| (0..table.len()).all(|at| table[at] == table[at % length]);
     let period = (1..table.len()).find(repeats).unwrap_or(table.len());
@@ -73,9 +72,6 @@ pub fn table_text(table: &[u32]) -> String {
 }
 
 /// The table of such a text.
-///
-/// # Errors
-/// If it is none.
 pub fn parse_table(text: &str) -> Result<Vec<u32>, String> {
     let wrong = || {
         format!(
@@ -106,15 +102,11 @@ pub fn parse_table(text: &str) -> Result<Vec<u32>, String> {
 }
 
 /// Processors as text: `0-3,8`, or `none`.
-#[must_use]
 pub fn cpus_text(cpus: &[u32]) -> String {
     if cpus.is_empty() { NONE.into() } else { write_list(cpus) }
 }
 
 /// The processors of such a text.
-///
-/// # Errors
-/// If it is none.
 pub fn parse_cpus(text: &str) -> Result<Vec<u32>, String> {
     let cpus = if text == NONE { Some(Vec::new()) } else { parse_list(text) };
     cpus.filter(|cpus| text == NONE || !cpus.is_empty())

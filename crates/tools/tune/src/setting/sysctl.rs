@@ -16,7 +16,6 @@ pub struct Sysctl {
 
 impl Sysctl {
     /// The file, below the root.
-    #[must_use]
     pub fn path(&self) -> String {
         format!("proc/sys/{}", swapped(self.as_str()))
     }

@@ -61,7 +61,6 @@ pub enum Verdict {
 
 impl SettingResult {
     /// What happened, in words.
-    #[must_use]
     pub fn describe(&self) -> String {
         let setting = self.setting;
         let shown = |value: &Option<Value>| {
@@ -96,7 +95,6 @@ fn adaptive_of(setting: Setting) -> Setting {
 }
 
 /// Compares what was asked for with what a device says afterwards.
-#[must_use]
 pub fn took(before: &State, change: &Change, after: &State) -> Vec<SettingResult> {
     let asked = change.0.iter().map(|(setting, asked)| {
         let (was, now) = (before.get(*setting).cloned(), after.get(*setting).cloned());
@@ -126,9 +124,6 @@ pub fn took(before: &State, change: &Change, after: &State) -> Vec<SettingResult
 }
 
 /// Refuses what a device cannot do, before anything is changed.
-///
-/// # Errors
-/// The setting, the device, and what it has instead.
 pub fn check(device: &dyn Device, change: &Change) -> Result<()> {
     let named: Vec<Setting> = change.settings().collect();
     let state = device.read_with(&named).context("nothing was changed")?;
@@ -170,9 +165,6 @@ pub struct Transaction<'a> {
 impl<'a> Transaction<'a> {
     /// Begins a change by `what`, a command of Earmark, with a guard. `named` are the settings that
     /// it may change, if they are of single queues, NAPI instances or sysctls.
-    ///
-    /// # Errors
-    /// If somebody else changes the device, or the journal cannot be written.
     pub fn begin(
         device: &'a dyn Device,
         store: &Store,
@@ -234,21 +226,16 @@ impl<'a> Transaction<'a> {
     }
 
     /// The name of the device.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.device.identity().name
     }
 
     /// How the device was.
-    #[must_use]
     pub fn before(&self) -> &State {
         &self.before
     }
 
     /// Changes the device; what it really took, which was read back.
-    ///
-    /// # Errors
-    /// If the device refuses.
     pub fn change(&mut self, change: &Change) -> Result<Vec<SettingResult>> {
         let name = &self.device.identity().name;
         for setting in change.settings() {
@@ -265,9 +252,6 @@ impl<'a> Transaction<'a> {
     }
 
     /// Makes the device be as it was before, but for `change`; what it really took.
-    ///
-    /// # Errors
-    /// If the device refuses.
     pub fn set(&mut self, change: &Change) -> Result<Vec<SettingResult>> {
         let back = self.device.way_back(&self.before, &self.read()?);
         let named = |setting| change.get(setting).is_some();
@@ -284,9 +268,6 @@ impl<'a> Transaction<'a> {
     }
 
     /// Makes settings be as they once were, whatever order the device takes them in.
-    ///
-    /// # Errors
-    /// If they are not.
     pub fn restore(&mut self, once: &State) -> Result<Vec<SettingResult>> {
         let before = self.read()?;
         let change = self.device.way_back(once, &before);
@@ -296,9 +277,6 @@ impl<'a> Transaction<'a> {
     }
 
     /// Puts the device back as it was, and goes on.
-    ///
-    /// # Errors
-    /// If it cannot be.
     pub fn reset(&mut self) -> Result<()> {
         put_back(self.device, &self.before)
     }
@@ -323,9 +301,6 @@ impl<'a> Transaction<'a> {
     }
 
     /// Keeps the change for `seconds`; if nobody confirms until then, the guard undoes it.
-    ///
-    /// # Errors
-    /// As for [`keep`](Self::keep).
     pub fn keep_for(mut self, seconds: f64) -> Result<()> {
         let after = self.read()?;
         let until = since_boot() + (seconds * 1e9) as u64;

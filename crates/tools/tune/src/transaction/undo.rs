@@ -9,16 +9,12 @@ use crate::journal::{Held, Journal, Store};
 use crate::setting::{Change, Mechanism, Setting, State};
 
 /// The boot that this is.
-///
-/// # Errors
-/// If the kernel does not tell.
 pub fn boot() -> Result<String> {
     const FILE: &str = "/proc/sys/kernel/random/boot_id";
     Ok(std::fs::read_to_string(FILE).with_context(|| format!("read {FILE}"))?.trim().to_owned())
 }
 
 /// Nanoseconds since the boot, sleep included.
-#[must_use]
 pub fn since_boot() -> u64 {
     let time = clock_gettime(ClockId::Boottime);
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
@@ -26,9 +22,6 @@ pub fn since_boot() -> u64 {
 
 /// The journal of a device as it is: one of an earlier boot, or of a device that is gone and whose
 /// name another one has taken, has nothing to undo.
-///
-/// # Errors
-/// If there is one that cannot be understood.
 pub fn current(store: &Store, device: &dyn Device) -> Result<Journal> {
     let boot = boot()?;
     let new = || Journal::new(&boot, device.identity().clone());
