@@ -13,8 +13,8 @@ use lab::guest::{Guest, GuestSettings};
 use lab::host::Host;
 use lab::kernel::{self, Needs, PACKAGED};
 use lab::machine::Machine;
+use lab::station::Station;
 use rustix::process::{Pid, Signal, kill_process};
-use sys::station::Station;
 
 mod common;
 use common::{EARMARK, Ended, packaged, soon};

@@ -5,9 +5,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use lab::host::Host;
+use lab::station::Station;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use sys::station::Station;
 
 mod common;
 use common::{Directory, EARMARK, ENDLESS, Ended, earmark, in_network, needs, run, soon};

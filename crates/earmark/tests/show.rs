@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
 use lab::host::Host;
+use lab::station::Station;
 use lab::tap::Tap;
 use netdev::Root;
 use netdev::deferral::{Deferral, write_deferral};
@@ -12,7 +13,6 @@ use netdev::ethtool::{Coalesce, Ethtool, Parameter};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use sys::netlink::Netlink;
-use sys::station::Station;
 
 mod common;
 use common::{EARMARK, Ended, Lab, earmark, needs, run};

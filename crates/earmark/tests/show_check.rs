@@ -1,11 +1,11 @@
 //! `earmark show --check`: devices of a network of our own, held against policies.
 
 use lab::host::Host;
+use lab::station::Station;
 use lab::tap::Tap;
 use netdev::ethtool::{Coalesce, Ethtool, Parameter};
 use serde_json::Value;
 use sys::netlink::Netlink;
-use sys::station::Station;
 
 mod common;
 use common::{Directory, EARMARK, Ended, earmark, run};

@@ -19,7 +19,7 @@
 //!         }
 //!         interrupt + 5_000 + wait + 40_000
 //!     };
-//!     let probe = |send: &infer::Send| Probe {
+//!     let probe = |send: &infer::PlannedProbe| Probe {
 //!         sent: begin + send.at,
 //!         received: Some(answer(send.at, send.wait)),
 //!         nic: None,
@@ -151,7 +151,7 @@ mod words;
 pub use heard::{Far, Heard, Probe};
 pub use judge::{judge, judge_varied};
 pub use plan::{Abilities, Plan};
-pub use train::{Length, Purpose, Send, Train};
+pub use train::{Length, PlannedProbe, Purpose, Train};
 pub use verdict::{
     Acquittal, Family, Finding, Interval, Lengths, NoHold, Place, Said, Unclear, Verdict, Why,
 };

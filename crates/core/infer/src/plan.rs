@@ -23,7 +23,7 @@ use base::prng::Prng;
 
 use crate::heard::Heard;
 use crate::side;
-use crate::train::{Length, Purpose, Send, Train};
+use crate::train::{Length, PlannedProbe, Purpose, Train};
 
 /// What the probes can do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -211,13 +211,13 @@ impl Plan {
             }
         };
         let (mut at, mut wait) = (0, 0);
-        let mut sends = vec![Send { at, silent: purpose == Purpose::Primed, wait }];
+        let mut sends = vec![PlannedProbe { at, silent: purpose == Purpose::Primed, wait }];
         for gap in gaps {
             at += gap.max(least_gap);
             if purpose == Purpose::Spaced {
                 wait += self.random_gap(in_turn(&ANSWERS, index));
             }
-            sends.push(Send { at, silent: false, wait });
+            sends.push(PlannedProbe { at, silent: false, wait });
         }
         Train { number, purpose, length, quiet, sends }
     }

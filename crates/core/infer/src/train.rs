@@ -67,7 +67,7 @@ impl Length {
 
 /// One packet to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Send {
+pub struct PlannedProbe {
     /// When, in nanoseconds after the train's begin.
     pub at: u64,
     /// Ask for no answer.
@@ -88,5 +88,5 @@ pub struct Train {
     /// Silence to keep before it, in nanoseconds, after the last answer or its time-out.
     pub quiet: u64,
     /// What to send, by time.
-    pub sends: Vec<Send>,
+    pub sends: Vec<PlannedProbe>,
 }

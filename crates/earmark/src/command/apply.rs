@@ -11,8 +11,8 @@ use serde::Serialize;
 use bench::options::duration;
 use lab::control::client::port_here;
 use report::{errln, outln, output};
-use sys::interrupted;
-use tune::device::{self, Device, Reopened};
+use sys::ctrl_c;
+use tune::device::{self, Reopened, TunedDevice};
 use tune::journal::{Journal, Store};
 use tune::lone;
 use tune::recover;
@@ -38,7 +38,7 @@ impl DeviceArgs {
     ///
     /// # Errors
     /// If there is none, or no place for journals.
-    pub fn open(&self, name: &str) -> Result<(Store, Box<dyn Device>)> {
+    pub fn open(&self, name: &str) -> Result<(Store, Box<dyn TunedDevice>)> {
         let store = Store::find(self.state_dir.as_deref())?;
         recover::recover(&store).iter().for_each(|line| errln!("{line}"));
         Ok((store, device::open(name, self.lab.as_deref())?))
@@ -139,10 +139,10 @@ pub fn apply(args: &ApplyArgs) -> Result<()> {
     if args.dry_run {
         return dry_run(args, device, &change);
     }
-    interrupted::watch().context("take signals")?;
+    ctrl_c::watch().context("take signals")?;
     let mut transaction = Transaction::begin(device, &store, "apply", change.settings())?;
     let took = transaction.change(&change)?;
-    interrupted::check()?;
+    ctrl_c::check()?;
     judge(args, &took)?;
     let way_back = way_back(&args.device, &args.at, transaction.before(), &took);
     match args.confirm_within {
@@ -167,7 +167,7 @@ fn judge(args: &ApplyArgs, took: &[SettingResult]) -> Result<()> {
     Ok(())
 }
 
-fn dry_run(args: &ApplyArgs, device: &dyn Device, change: &Change) -> Result<()> {
+fn dry_run(args: &ApplyArgs, device: &dyn TunedDevice, change: &Change) -> Result<()> {
     let before = device.read_with(&change.settings().collect::<Vec<_>>())?;
     let mut took = transaction::took(&before, change, &before.with(change));
     took.retain(|took| took.asked.is_some());
@@ -193,7 +193,7 @@ fn way_back(name: &str, at: &DeviceArgs, before: &State, took: &[SettingResult])
 
 fn print(
     args: &ApplyArgs,
-    device: &dyn Device,
+    device: &dyn TunedDevice,
     took: Vec<SettingResult>,
     way_back: &str,
 ) -> Result<()> {
@@ -308,7 +308,7 @@ fn journals(store: &Store, args: &RollbackArgs) -> Result<(Vec<Journal>, Vec<Str
 
 /// What of `before` a device that was put back is in, and a line about what it is not in: `ntuple`
 /// stays on while others have rules.
-pub(super) fn settled(name: &str, device: &dyn Device, before: &State) -> Result<State> {
+pub(super) fn settled(name: &str, device: &dyn TunedDevice, before: &State) -> Result<State> {
     let (setting, off) = (Setting::Ntuple, Value::Switch(false));
     if before.get(setting) == Some(&off) && device.read_with(&[setting])?.is_on(setting) {
         errln!("{name}: ntuple stays on, for the rules that others have added since");

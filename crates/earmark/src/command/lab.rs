@@ -246,7 +246,7 @@ pub(super) fn code(status: ExitStatus) -> i32 {
 /// # Errors
 /// If the signal cannot be had.
 pub(super) fn outlive_interrupts() -> Result<Arc<AtomicBool>> {
-    sys::interrupts::outlive(INTERRUPTED).context("wait for SIGINT")
+    sys::sigint::outlive(INTERRUPTED).context("wait for SIGINT")
 }
 
 #[cfg(test)]

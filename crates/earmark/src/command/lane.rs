@@ -12,8 +12,8 @@ use bench::options::duration;
 use report::{errln, outln};
 use show::lanes::Lane;
 use show::report::Report;
-use sys::interrupted;
-use tune::device::Device;
+use sys::ctrl_c;
+use tune::device::TunedDevice;
 use tune::journal::{Kept, Store};
 use tune::lane::by_hash::Ports;
 use tune::lane::{
@@ -132,7 +132,7 @@ fn local_address(peer: IpAddr) -> Result<IpAddr> {
     Ok(find().with_context(|| format!("find the way to {peer}; look at: ip route"))?.ip())
 }
 
-fn add(args: &LaneArgs, packets: &str, store: &Store, device: &dyn Device) -> Result<()> {
+fn add(args: &LaneArgs, packets: &str, store: &Store, device: &dyn TunedDevice) -> Result<()> {
     let by_hash = args.by_hash.map(|peer| Ok::<_, anyhow::Error>((peer, local_address(peer)?)));
     let wanted = Wanted {
         packets: packets.to_owned(),
@@ -145,10 +145,10 @@ fn add(args: &LaneArgs, packets: &str, store: &Store, device: &dyn Device) -> Re
     if args.dry_run {
         return dry_run(args, &wanted, &Capabilities::read(device)?);
     }
-    interrupted::watch().context("take signals")?;
+    ctrl_c::watch().context("take signals")?;
     let mut begun = begin(device, store, &wanted)?;
     let mut made = begun.make()?;
-    interrupted::check()?;
+    ctrl_c::check()?;
     let Begun { transaction, plan, driver, .. } = begun;
     match args.confirm_within {
         Some(seconds) => transaction.keep_for(seconds)?,
@@ -237,7 +237,7 @@ fn describe(ports: &Ports, peer: IpAddr) -> String {
 }
 
 /// Puts back what lanes have changed, and nothing else.
-fn remove(args: &LaneArgs, store: &Store, device: &dyn Device) -> Result<()> {
+fn remove(args: &LaneArgs, store: &Store, device: &dyn TunedDevice) -> Result<()> {
     let name = &args.device;
     let journal = current(store, device)?;
     let named: Vec<Setting> = of_lanes(&journal).iter().map(|kept| kept.setting).collect();
@@ -247,10 +247,10 @@ fn remove(args: &LaneArgs, store: &Store, device: &dyn Device) -> Result<()> {
          ethtool -n {name}"
     );
     let before = without_lanes(&journal, &device.read_with(&named)?);
-    interrupted::watch().context("take signals")?;
+    ctrl_c::watch().context("take signals")?;
     let mut transaction = Transaction::begin(device, store, "lane", named.iter().copied())?;
     let took = transaction.restore(&before)?;
-    interrupted::check()?;
+    ctrl_c::check()?;
     transaction.keep()?;
     forget(store, device, &named)?;
     if args.json {
@@ -264,7 +264,7 @@ fn remove(args: &LaneArgs, store: &Store, device: &dyn Device) -> Result<()> {
 }
 
 /// Takes settings out of the journal that are not any more what Earmark made them.
-fn forget(store: &Store, device: &dyn Device, settings: &[Setting]) -> Result<()> {
+fn forget(store: &Store, device: &dyn TunedDevice, settings: &[Setting]) -> Result<()> {
     let held = store.hold(device.identity())?;
     let (mut journal, now) = (current(store, device)?, device.read_with(settings)?);
     let is_ours = |kept: &Kept| now.get(kept.setting) == Some(&kept.after);
@@ -273,7 +273,7 @@ fn forget(store: &Store, device: &dyn Device, settings: &[Setting]) -> Result<()
 }
 
 /// Says which lanes there are, whoever has made them.
-fn list(args: &LaneArgs, store: &Store, device: &dyn Device) -> Result<()> {
+fn list(args: &LaneArgs, store: &Store, device: &dyn TunedDevice) -> Result<()> {
     let report = Report::read(&Root::here(), &device.identity().name, std::time::Duration::ZERO)?;
     let of_ours = queues_of_lanes(&current(store, device)?);
     let has_rules = |queue: &u16| report.lanes.iter().any(|it| it.queue == u32::from(*queue));

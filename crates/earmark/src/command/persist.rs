@@ -13,7 +13,7 @@ use netdev::{Root, device_name};
 use super::apply::DeviceArgs;
 use report::{errln, outln, output};
 use sys::files::{self, Tree};
-use tune::device::{Device, DeviceKind};
+use tune::device::{DeviceKind, TunedDevice};
 use tune::journal::Store;
 use tune::persist::{
     File, Format, Subject, Written, is_ours, link_key, link_section, settings_of, without,
@@ -229,7 +229,7 @@ fn names(settings: &State) -> String {
 
 /// The settings that are meant, with the values that they have now; and those that are in files of
 /// ours already, with the values that they have there.
-fn settings(args: &PersistArgs, store: &Store, device: &dyn Device) -> Result<State> {
+fn settings(args: &PersistArgs, store: &Store, device: &dyn TunedDevice) -> Result<State> {
     let name = &device.identity().name;
     let wanted: Vec<Setting> = if args.settings.is_empty() {
         current(store, device)?.kept.iter().map(|kept| kept.setting).collect()

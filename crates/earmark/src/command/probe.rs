@@ -20,7 +20,7 @@ use probe::report::{Local, Report};
 use probe::run::{self, Limits};
 use report::terminal::Width;
 use report::{errln, outln};
-use sys::interrupted;
+use sys::ctrl_c;
 use tune::lone;
 use tune::setting::Setting;
 use tune::transaction::{Transaction, Verdict};
@@ -197,7 +197,7 @@ fn ask_and_vary(args: &ProbeArgs, name: &str) -> Result<Observations> {
         seen.unheld = heard.clone();
         return Ok(seen);
     }
-    interrupted::watch().context("take signals")?;
+    ctrl_c::watch().context("take signals")?;
     let mut transaction = Transaction::begin(device, &store, "probe", change.settings())?;
     for took in transaction.change(&change)? {
         ensure!(took.verdict != Verdict::Ignored, "{name}: {}", took.describe());

@@ -17,10 +17,10 @@ use bench::world::WorldKind;
 use report::progress::Progress;
 use report::terminal::Width;
 use report::{errln, outln, output};
-use sys::{files, interrupted};
-use tune::device::Device;
+use sys::{ctrl_c, files};
+use tune::device::TunedDevice;
 use tune::figures::Metric;
-use tune::goal::{Direction, Goal};
+use tune::goal::{Goal, Sense};
 use tune::lone;
 use tune::output::Locator;
 use tune::peer::code::CodeArgs;
@@ -157,7 +157,7 @@ impl TuneArgs {
 
     /// Refuses to look for more than is offered.
     fn check_rates(&self, goal: &Goal) -> Result<()> {
-        for limit in goal.limits.iter().filter(|limit| limit.direction == Direction::Max) {
+        for limit in goal.limits.iter().filter(|limit| limit.direction == Sense::Max) {
             let (flag, offered) = match limit.metric {
                 Metric::Transactions => ("--rate", self.rate.map(f64::from)),
                 Metric::Throughput => {
@@ -194,7 +194,7 @@ impl TuneArgs {
     }
 
     /// How the device is, as far as it may be changed.
-    fn before(&self, device: &dyn Device) -> Result<State> {
+    fn before(&self, device: &dyn TunedDevice) -> Result<State> {
         let knobs = self.knob.iter().map(|Text(knob)| knob.setting);
         let mut named: Vec<Setting> = knobs.collect();
         let state = device.read_with(&named).context("--knob")?;
@@ -248,8 +248,8 @@ impl TuneArgs {
     fn play(&self) -> Result<Play> {
         if let Some(command) = &self.command {
             let better = match (self.lower_is_better, self.higher_is_better) {
-                (true, _) => Some(Direction::Min),
-                (_, true) => Some(Direction::Max),
+                (true, _) => Some(Sense::Min),
+                (_, true) => Some(Sense::Max),
                 _ => None,
             };
             return Play::of_command(command, self.metric.as_ref(), better);
@@ -298,7 +298,7 @@ fn on_device(args: &TuneArgs, goal: Option<Goal>) -> Result<Recommendation> {
         args.device,
         device.driver()
     );
-    interrupted::watch().context("take signals")?;
+    ctrl_c::watch().context("take signals")?;
     let play = args.play()?;
     let goal = match play.measurand() {
         Some(measurand) => {

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use sys::station::ipv4;
+use lab::station::ipv4;
 
 /// Where hosts a and b are.
 pub(super) const NEAR: Ipv4Addr = ipv4(1);

@@ -6,9 +6,9 @@
 
 use crate::error::LabError;
 use crate::host::Host;
+use crate::station::Station;
 use crate::tap::Tap;
 use sys::netlink::{LinkSettings, Netlink};
-use sys::station::Station;
 
 /// The smallest MTU that IPv6 works with.
 const MIN_MTU: u32 = 1280;
@@ -100,7 +100,7 @@ fn plug(host: &Host, station: &Station, settings: &LabSettings) -> Result<Tap, L
             tx_queue_len: Some(settings.tx_queue_len),
             ..LinkSettings::default()
         };
-        netlink.join(station, &link)?;
+        station.join(&netlink, &link)?;
         Ok(tap)
     })?
 }

@@ -39,6 +39,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`host`], [`tap`] | hosts made of namespaces, and their interfaces |
+//! | [`station`] | names and addresses of hosts |
 //! | [`guest`], [`machine`] | hosts made of Linux in user mode; either kind |
 //! | [`kernel`] | the kernel of guests, found or built |
 //! | [`plane`], [`napi`] | the ports, their links and the switch; a driver for hosts without one |
@@ -63,6 +64,7 @@ pub mod machine;
 pub mod napi;
 pub mod plane;
 pub mod snapshot;
+pub mod station;
 pub mod tap;
 pub mod wait;
 

@@ -10,8 +10,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 
 use lab::host::Host;
+use lab::station::Station;
 use rustix::process::{Pid, Signal, kill_process};
-use sys::station::Station;
 
 mod common;
 use common::{members, namespace, ok, soon, two_hosts};

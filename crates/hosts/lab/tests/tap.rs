@@ -12,7 +12,7 @@ use lab::host::Host;
 use lab::napi::Stack;
 use lab::tap::Tap;
 use lab::{Lab, LabSettings};
-use sys::netlink::{Link, Netlink};
+use sys::netlink::{InterfaceState, Netlink};
 
 mod common;
 use common::{ok, wired};
@@ -21,7 +21,7 @@ fn lab(queues: u16, mtu: u32) -> Lab {
     ok(Lab::create(&LabSettings { queues, mtu, ..LabSettings::default() }))
 }
 
-fn link(host: &Host, name: &str) -> Link {
+fn link(host: &Host, name: &str) -> InterfaceState {
     ok(ok(host.enter_net(|| Netlink::open()?.link(name))))
 }
 

@@ -7,13 +7,13 @@
 use std::process::Command;
 
 use lab::host::Host;
+use lab::station::Station;
 use lab::tap::Tap;
 use netdev::deferral::{Deferral, read_deferral, write_deferral};
 use netdev::ethtool::{Coalesce, Ethtool, Parameter};
 use netdev::netdev::{NapiChange, Netdev};
 use netdev::{Root, list_devices, read_device};
 use sys::netlink::Netlink;
-use sys::station::Station;
 
 #[path = "../../../hosts/lab/tests/common/mod.rs"]
 mod common;

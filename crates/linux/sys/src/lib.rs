@@ -7,14 +7,14 @@
 //! | [`kernel`] | whether the kernel is new enough |
 //! | [`memory`] | memory that processes share, by descriptor |
 //! | [`ethtool`] | what `ethtool` asks of drivers by ioctl |
-//! | [`netlink`], [`station`] | interfaces, and the addresses of hosts |
+//! | [`netlink`] | interfaces and their addresses |
 //! | [`packet`] | packet sockets |
 //! | [`peer`] | whose the other end of a Unix socket is, and servers that are asked within limits |
 //! | [`stamps`] | timestamps of datagrams, by the kernel and by NICs |
 //! | [`replies`] | answers that leave from the address that was asked |
 //! | [`privilege`] | rights, with and without root |
-//! | [`signals`], [`interrupted`] | which signals a command acts on, and whether one has come |
-//! | [`interrupts`] | SIGINT, and who gets it |
+//! | [`signals`], [`ctrl_c`] | which signals a command acts on, and whether one has come |
+//! | [`sigint`] | SIGINT, and who gets it |
 //! | [`refusals`] | which clients a service takes, and whom it has refused |
 //! | [`icmp`], [`wait`] | pings, and waiting for a descriptor |
 //! | [`files`] | files that users name: bounded reads, writes through no link of another user |
@@ -29,11 +29,10 @@
 pub mod busy_poll;
 pub mod clock;
 pub mod cpu;
+pub mod ctrl_c;
 pub mod ethtool;
 pub mod files;
 pub mod icmp;
-pub mod interrupted;
-pub mod interrupts;
 pub mod kernel;
 pub mod memory;
 pub mod netlink;
@@ -45,8 +44,8 @@ pub mod privilege;
 pub mod refusals;
 pub mod replies;
 pub mod seed;
+pub mod sigint;
 pub mod signals;
 pub mod stamps;
-pub mod station;
 pub mod streams;
 pub mod wait;

@@ -1,4 +1,4 @@
-//! Memory that the driver shares with the device: a file without a name, mapped by both.
+//! SharedMemory that the driver shares with the device: a file without a name, mapped by both.
 //!
 //! The device may write anywhere in it at any moment, whatever the rules say. So nothing here
 //! hands out a reference to plain bytes: ring words are atomics, and packets are copied in and out.
@@ -29,7 +29,7 @@ pub const CACHE_LINE: usize = 64;
 const TMPFS: u64 = 0x0102_1994;
 
 /// Mapped memory of a sealed file; unmapped when the last part of it is dropped.
-pub struct Memory {
+pub struct SharedMemory {
     start: NonNull<u8>,
     bytes: usize,
     file: OwnedFd,
@@ -39,14 +39,14 @@ pub struct Memory {
 // reference is an atomic or a copy into memory that the caller holds alone.
 // JUSTIFICATION: a driver is made by one thread and may be used by another; a pointer field takes
 // that ability away.
-unsafe impl Send for Memory {}
+unsafe impl Send for SharedMemory {}
 
 // SAFETY: as above. Two threads that copy into the same packet buffer would mix up their bytes, as
 // the device can at any time; no reference to those bytes exists that this could break.
 // JUSTIFICATION: the parts of a driver share one mapping by `Arc`.
-unsafe impl Sync for Memory {}
+unsafe impl Sync for SharedMemory {}
 
-impl Memory {
+impl SharedMemory {
     /// At least `bytes` bytes of zeros, in whole pages.
     pub fn new(bytes: usize) -> io::Result<Arc<Self>> {
         let page = page::size();
@@ -58,7 +58,7 @@ impl Memory {
         Self::map(file, bytes)
     }
 
-    /// The memory that another process has made by [`Memory::new`] and passed on.
+    /// The memory that another process has made by [`SharedMemory::new`] and passed on.
     ///
     /// # Errors
     /// If it is of another length, could shrink, or is not plain memory of the kernel.
@@ -106,7 +106,7 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for SharedMemory {
     fn drop(&mut self) {
         // SAFETY: this is the whole mapping, and what refers to it holds an `Arc` of this.
         // JUSTIFICATION: nobody else unmaps it.
@@ -125,7 +125,7 @@ impl Word for std::sync::atomic::AtomicU8 {}
 pub struct Words<W> {
     start: NonNull<W>,
     count: usize,
-    _memory: Arc<Memory>,
+    _memory: Arc<SharedMemory>,
     _words: PhantomData<W>,
 }
 
@@ -138,7 +138,7 @@ impl<W: Word> Words<W> {
     ///
     /// # Panics
     /// If they are outside of it, or not aligned.
-    pub fn new(memory: &Arc<Memory>, at: usize, count: usize) -> Self {
+    pub fn new(memory: &Arc<SharedMemory>, at: usize, count: usize) -> Self {
         let start = memory.part(at, count * size_of::<W>()).cast::<W>();
         assert!(start.is_aligned(), "words at {at} are not aligned");
         Self { start, count, _memory: Arc::clone(memory), _words: PhantomData }
@@ -161,10 +161,10 @@ pub struct Buffers {
     start: NonNull<u8>,
     count: usize,
     each: usize,
-    _memory: Arc<Memory>,
+    _memory: Arc<SharedMemory>,
 }
 
-// SAFETY: as `Memory`.
+// SAFETY: as `SharedMemory`.
 // JUSTIFICATION: a pointer field takes that ability away.
 unsafe impl Send for Buffers {}
 
@@ -173,7 +173,7 @@ impl Buffers {
     ///
     /// # Panics
     /// If they are outside of it.
-    pub fn new(memory: &Arc<Memory>, at: usize, count: usize, each: usize) -> Self {
+    pub fn new(memory: &Arc<SharedMemory>, at: usize, count: usize, each: usize) -> Self {
         let start = memory.part(at, count * each);
         Self { start, count, each, _memory: Arc::clone(memory) }
     }
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn memory_is_zero_and_cannot_shrink() {
-        let memory = Memory::new(10).unwrap();
+        let memory = SharedMemory::new(10).unwrap();
         assert_eq!(memory.bytes(), page::size());
         assert!(ftruncate(memory.file(), 0).is_err());
         let words = Words::<AtomicU64>::new(&memory, 0, memory.bytes() / 8);
@@ -245,22 +245,22 @@ mod tests {
 
     #[test]
     fn only_memory_that_cannot_shrink_is_adopted() {
-        let made = Memory::new(10).unwrap();
+        let made = SharedMemory::new(10).unwrap();
         let bytes = made.bytes();
         let file = || made.file().try_clone_to_owned().unwrap();
-        Memory::adopt(file(), bytes).unwrap();
-        assert!(Memory::adopt(file(), bytes + 1).is_err());
+        SharedMemory::adopt(file(), bytes).unwrap();
+        assert!(SharedMemory::adopt(file(), bytes + 1).is_err());
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let unsealed = memfd_create(c"test", flags).unwrap();
         ftruncate(&unsealed, bytes as u64).unwrap();
-        assert!(Memory::adopt(unsealed, bytes).is_err());
+        assert!(SharedMemory::adopt(unsealed, bytes).is_err());
         let (pipe, _) = rustix::pipe::pipe().unwrap();
-        assert!(Memory::adopt(pipe, bytes).is_err());
+        assert!(SharedMemory::adopt(pipe, bytes).is_err());
     }
 
     #[test]
     fn buffers_keep_apart() {
-        let memory = Memory::new(4096).unwrap();
+        let memory = SharedMemory::new(4096).unwrap();
         let buffers = Buffers::new(&memory, 64, 3, 10);
         buffers.write(1, 0, &[7; 10]);
         let mut bytes = [1; 30];
@@ -273,14 +273,14 @@ mod tests {
     #[test]
     #[should_panic(expected = "outside")]
     fn words_outside_are_a_defect() {
-        let memory = Memory::new(4096).unwrap();
+        let memory = SharedMemory::new(4096).unwrap();
         let _ = Words::<AtomicU16>::new(&memory, memory.bytes() - 2, 2);
     }
 
     #[test]
     #[should_panic(expected = "assertion")]
     fn bytes_beyond_a_buffer_are_a_defect() {
-        let memory = Memory::new(4096).unwrap();
+        let memory = SharedMemory::new(4096).unwrap();
         Buffers::new(&memory, 0, 2, 10).write(0, 5, &[0; 6]);
     }
 

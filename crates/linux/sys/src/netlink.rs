@@ -22,8 +22,6 @@ use netlink_packet_route::link::{
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, protocols::NETLINK_ROUTE};
 
-use crate::station::Station;
-
 /// Why a request about a link failed.
 #[derive(Debug, thiserror::Error)]
 pub enum NetlinkError {
@@ -59,7 +57,7 @@ impl NetlinkError {
 
 /// A link as the kernel describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct InterfaceState {
     /// Its number in its namespace.
     pub index: u32,
     /// The largest packet it carries, without the Ethernet header, in bytes.
@@ -117,12 +115,12 @@ impl Netlink {
     }
 
     /// Reads everything this module knows about a link.
-    pub fn link(&self, name: &str) -> Result<Link, NetlinkError> {
+    pub fn link(&self, name: &str) -> Result<InterfaceState, NetlinkError> {
         let fail = |cause| NetlinkError::Request { action: "read", link: name.to_owned(), cause };
         let request = RouteNetlinkMessage::GetLink(about(name));
         for answer in self.ask(request, 0).map_err(fail)? {
             if let RouteNetlinkMessage::NewLink(message) = answer {
-                return Ok(Link::from(&message));
+                return Ok(InterfaceState::from(&message));
             }
         }
         Err(fail(io::ErrorKind::NotFound.into()))
@@ -186,26 +184,6 @@ impl Netlink {
         let mut message = about(to);
         message.header.index = self.link(name)?.index;
         self.change("rename", name, RouteNetlinkMessage::SetLink(message), 0)
-    }
-
-    /// Makes the interface of `station` a part of its network: configured, up and addressed.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such link, or it does not take the values. A kernel without IPv6 is none.
-    pub fn join(&self, station: &Station, settings: &LinkSettings) -> Result<(), NetlinkError> {
-        let interface = station.interface();
-        self.configure(&interface, settings)?;
-        self.silence_ipv6(&interface)?;
-        self.up(&interface)?;
-        for (ip, prefix) in station.addresses() {
-            match self.add_address(&interface, ip, prefix) {
-                // IPv4 alone still makes a lab.
-                Err(error) if ip.is_ipv6() && error.is_no_ipv6() => {}
-                outcome => outcome?,
-            }
-        }
-        Ok(())
     }
 
     /// Keeps IPv6 from speaking on a link by itself; call it before the link comes up.
@@ -341,7 +319,7 @@ fn local_ipv4(attribute: &AddressAttribute) -> Option<Ipv4Addr> {
     }
 }
 
-impl From<&LinkMessage> for Link {
+impl From<&LinkMessage> for InterfaceState {
     fn from(message: &LinkMessage) -> Self {
         let mut link = Self {
             index: message.header.index,

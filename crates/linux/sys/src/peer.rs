@@ -99,13 +99,13 @@ impl From<PeerError> for io::Error {
 
 /// A connection to a server of this user or of root, with a deadline.
 #[derive(Debug)]
-pub struct Server {
+pub struct LocalServer {
     stream: UnixStream,
     user: User,
     until: Instant,
 }
 
-impl Server {
+impl LocalServer {
     /// Connects to the abstract socket `name`; all of the exchange has to be over `within` so long.
     pub fn connect(name: &str, within: Duration) -> Result<Self, PeerError> {
         let until = Instant::now() + within;
@@ -151,14 +151,14 @@ pub fn owner(name: &str) -> io::Result<User> {
     Ok(Credentials::of(open(name, None)?)?.user)
 }
 
-impl Read for Server {
+impl Read for LocalServer {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.stream.set_read_timeout(self.left()?)?;
         self.stream.read(buffer).map_err(in_time)
     }
 }
 
-impl Write for Server {
+impl Write for LocalServer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.stream.set_write_timeout(self.left()?)?;
         self.stream.write(bytes).map_err(in_time)
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn own_server_is_asked() {
         let (name, listener) = bind("own");
-        let mut server = Server::connect(&name, LONG).unwrap();
+        let mut server = LocalServer::connect(&name, LONG).unwrap();
         let mut client = accept(&listener).unwrap();
         assert!(Credentials::of(&client).unwrap().are_trusted());
         assert_eq!((server.user(), owner(&name).unwrap()), (User::own(), User::own()));
@@ -257,7 +257,7 @@ mod tests {
         });
         let name = names.recv().unwrap();
         assert_eq!(owner(&name).unwrap(), User(4_242));
-        let refused = Server::connect(&name, LONG).unwrap_err();
+        let refused = LocalServer::connect(&name, LONG).unwrap_err();
         assert!(matches!(refused, PeerError::Foreign(User(4_242))), "{refused:?}");
         assert!(refused.to_string().contains("sudo -u '#4242'"), "{refused}");
         drop(done);
@@ -268,7 +268,7 @@ mod tests {
     fn bytes_that_keep_coming_do_not_move_the_deadline() {
         let (stream, mut far) = UnixStream::pair().unwrap();
         far.write_all(&[b' '; 100]).unwrap();
-        let mut server = Server { stream, user: User::own(), until: Instant::now() + LONG };
+        let mut server = LocalServer { stream, user: User::own(), until: Instant::now() + LONG };
         assert_eq!(server.read(&mut [0; 1]).unwrap(), 1);
         server.until = Instant::now();
         assert_eq!(server.read(&mut [0; 1]).unwrap_err().kind(), ErrorKind::TimedOut);
@@ -281,7 +281,7 @@ mod tests {
         rustix::net::listen(&listener, 0).unwrap();
         let _first = open(&name, None).unwrap();
         assert_eq!(owner(&name).unwrap_err().kind(), ErrorKind::WouldBlock);
-        assert!(Server::connect(&name, Duration::from_millis(1)).is_err());
+        assert!(LocalServer::connect(&name, Duration::from_millis(1)).is_err());
     }
 
     #[test]

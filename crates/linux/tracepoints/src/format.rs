@@ -32,7 +32,7 @@ const MAX_LENGTH: usize = 8_192;
 
 /// Where the bytes of a field are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum FieldLocation {
     Here,
     FromStart,
     FromWord,
@@ -44,7 +44,7 @@ pub struct Field {
     name: String,
     offset: usize,
     size: usize,
-    place: Place,
+    place: FieldLocation,
 }
 
 /// The layout of a tracepoint's records.
@@ -98,9 +98,9 @@ fn field(declared: &str) -> Option<Field> {
         }
     }
     let place = match declaration.split_whitespace().next()? {
-        "__data_loc" => Place::FromStart,
-        "__rel_loc" => Place::FromWord,
-        _ => Place::Here,
+        "__data_loc" => FieldLocation::FromStart,
+        "__rel_loc" => FieldLocation::FromWord,
+        _ => FieldLocation::Here,
     };
     // `char comm[16]`, `struct napi_struct * napi`, `__data_loc char[] name`.
     let last = declaration.split_whitespace().next_back()?;
@@ -141,12 +141,12 @@ impl Field {
     /// The field as bytes: an array that lies in the record, or text elsewhere in it up to its end.
     pub fn bytes<'a>(&self, record: &'a [u8]) -> Option<&'a [u8]> {
         let found = match self.place {
-            Place::Here => self.here(record)?,
-            Place::FromStart | Place::FromWord => {
+            FieldLocation::Here => self.here(record)?,
+            FieldLocation::FromStart | FieldLocation::FromWord => {
                 let word = self.number(record)? as u32;
                 let (length, at) = ((word >> 16) as usize, (word & 0xffff) as usize);
                 let base = match self.place {
-                    Place::FromWord => self.offset + self.size,
+                    FieldLocation::FromWord => self.offset + self.size,
                     _ => 0,
                 };
                 let start = base.checked_add(at)?;

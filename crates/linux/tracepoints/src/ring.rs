@@ -21,7 +21,7 @@ const TAIL: usize = HEAD + size_of::<u64>();
 
 /// A ring.
 #[derive(Debug)]
-pub(crate) struct Ring {
+pub(crate) struct PerfRing {
     start: NonNull<u8>,
     page: usize,
     /// Of records; a power of two.
@@ -30,9 +30,9 @@ pub(crate) struct Ring {
 
 // SAFETY: the mapping is not tied to a thread, and is read through `&mut self` only.
 // JUSTIFICATION: a pointer field takes that ability away.
-unsafe impl Send for Ring {}
+unsafe impl Send for PerfRing {}
 
-impl Ring {
+impl PerfRing {
     /// Maps the ring of an event, with room for at least `bytes` bytes of records.
     pub(super) fn map(event: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
         let page = page_size();
@@ -82,7 +82,7 @@ impl Ring {
     }
 }
 
-impl Drop for Ring {
+impl Drop for PerfRing {
     fn drop(&mut self) {
         // SAFETY: this is the whole mapping, and no slice of it is left.
         // JUSTIFICATION: nobody else unmaps it.

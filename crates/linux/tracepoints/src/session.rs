@@ -8,7 +8,7 @@ use super::attributes::Attributes;
 use super::event::Event;
 use super::format::Format;
 use super::record::{self, Record};
-use super::ring::Ring;
+use super::ring::PerfRing;
 use super::tracefs::Tracefs;
 use super::{PerfError, processors};
 
@@ -46,7 +46,7 @@ pub struct Missing {
 
 struct Processor {
     /// Ended before the ring's holder is.
-    ring: Ring,
+    ring: PerfRing,
     holder: Event,
 }
 
@@ -182,8 +182,8 @@ impl Processor {
     fn new(cpu: u32) -> Result<Self, PerfError> {
         let holder = Event::open(&Attributes::holder(), -1, cpu)
             .map_err(|cause| PerfError::Open { event: "a ring".into(), cpu, cause })?;
-        let ring =
-            Ring::map(holder.descriptor(), ROOM).map_err(|cause| PerfError::Ring { cpu, cause })?;
+        let ring = PerfRing::map(holder.descriptor(), ROOM)
+            .map_err(|cause| PerfError::Ring { cpu, cause })?;
         Ok(Self { ring, holder })
     }
 }

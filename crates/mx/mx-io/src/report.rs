@@ -21,7 +21,7 @@ use signal_hook::iterator::Signals;
 use sys::streams::write_full;
 
 use super::port::PortCounters;
-use sys::peer::{self, Credentials, Server};
+use sys::peer::{self, Credentials, LocalServer};
 
 /// What the names of the sockets begin with; the address follows.
 const PREFIX: &str = "earmark-mx/report/";
@@ -155,7 +155,7 @@ pub fn running() -> io::Result<Vec<String>> {
 /// # Errors
 /// If nobody serves it, it belongs to another user, or it does not answer.
 pub fn ask(address: &str) -> io::Result<EndpointReport> {
-    let server = Server::connect(&format!("{PREFIX}{address}"), TIMEOUT)?;
+    let server = LocalServer::connect(&format!("{PREFIX}{address}"), TIMEOUT)?;
     let mut text = Vec::new();
     server.take(MAX_REPORT).read_to_end(&mut text)?;
     if text.is_empty() {

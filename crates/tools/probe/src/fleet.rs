@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use serde::Serialize;
-use sys::interrupted::{self, Interrupted};
+use sys::ctrl_c::{self, Interrupted};
 
 use super::prober::{EchoKind, Prober};
 use super::recording::Origin;
@@ -97,7 +97,7 @@ impl Budget {
     pub fn take(&self, packets: usize) -> Result<(), Interrupted> {
         let begin = self.reserve(packets, Instant::now());
         loop {
-            interrupted::check()?;
+            ctrl_c::check()?;
             let left = begin.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(());
@@ -137,7 +137,7 @@ pub fn probe(hosts: &[String], pace: &Pace, done: impl Fn(usize, &Outcome) + Syn
 
 fn probe_one(host: &str, pace: &Pace, budget: &Budget) -> Outcome {
     let outcome = |error: Option<String>, probe| Outcome { host: host.to_owned(), error, probe };
-    if interrupted::is() {
+    if ctrl_c::is() {
         return outcome(Some(UNPROBED.into()), None);
     }
     let mut prober = match Prober::find(host, pace.kind, pace.port) {

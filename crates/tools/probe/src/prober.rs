@@ -15,8 +15,8 @@ use sys::clock::wall_clock_nanos;
 use sys::stamps::Stamped;
 
 use super::echo;
+use sys::ctrl_c;
 use sys::icmp;
-use sys::interrupted;
 use sys::wait::wait_writable;
 
 /// Seconds from 1900, where NTP begins, to 1970.
@@ -160,14 +160,14 @@ impl Prober {
             }
             // An echo may listen on one of them alone.
             for address in addresses {
-                interrupted::check()?;
+                ctrl_c::check()?;
                 match Self::open(address, kind).and_then(Self::await_first_reply) {
                     Ok(prober) => return Ok(prober),
                     Err(error) => why.push(format!("{} at {address}: {error:#}", kind.name())),
                 }
             }
         }
-        interrupted::check()?;
+        ctrl_c::check()?;
         bail!("nothing at {host} answers ({}); start `earmark echo` there", why.join("; "))
     }
 
@@ -233,7 +233,7 @@ impl Prober {
             }
             let end = Instant::now() + FIRST_REPLY_WITHIN;
             while Instant::now() < end {
-                interrupted::check()?;
+                ctrl_c::check()?;
                 match self.receive() {
                     Ok(Some(answer)) => {
                         self.nic_stamps = answer.nic.is_some();

@@ -7,7 +7,7 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use infer::{Far, Heard, Length, Probe, Purpose, Send, Train};
+use infer::{Far, Heard, Length, PlannedProbe, Probe, Purpose, Train};
 use serde::{Deserialize, Serialize};
 use sys::files;
 
@@ -137,7 +137,7 @@ pub fn parse(input: impl BufRead) -> Result<(Origin, Vec<Heard>)> {
 }
 
 fn row(heard: &Heard) -> Row {
-    let packet = |(send, probe): (&Send, &Probe)| Packet {
+    let packet = |(send, probe): (&PlannedProbe, &Probe)| Packet {
         at: send.at,
         sent: probe.sent,
         received: probe.received,
@@ -155,7 +155,8 @@ fn row(heard: &Heard) -> Row {
 fn train(number: u32, row: &Row) -> Result<Heard> {
     let purpose = Purpose::ALL.into_iter().find(|purpose| purpose.name() == row.purpose);
     let purpose = purpose.with_context(|| format!("no train has purpose {:?}", row.purpose))?;
-    let send = |packet: &Packet| Send { at: packet.at, silent: packet.silent, wait: packet.wait };
+    let send =
+        |packet: &Packet| PlannedProbe { at: packet.at, silent: packet.silent, wait: packet.wait };
     let probe = |packet: &Packet| Probe {
         sent: packet.sent,
         received: packet.received,

@@ -9,7 +9,7 @@ use sys::clock::wall_clock_nanos;
 
 use super::prober::Prober;
 use super::spin::pass_time;
-use sys::interrupted;
+use sys::ctrl_c;
 
 /// How long before a moment this thread stops sleeping: a timer is late by about that, and spinning
 /// takes a core from whoever else is at work. When a probe really left, the kernel says.
@@ -50,7 +50,7 @@ pub fn plan(prober: &Prober, limits: Limits) -> Plan {
 /// # Errors
 /// If the socket fails, or a signal asks to end; lost answers are no error.
 pub fn run(prober: &mut Prober, plan: &mut Plan) -> Result<()> {
-    run_paced(prober, plan, |_| Ok(interrupted::check()?))
+    run_paced(prober, plan, |_| Ok(ctrl_c::check()?))
 }
 
 /// The same, but `wait` comes before each train, and is told how many packets that has.

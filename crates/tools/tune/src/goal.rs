@@ -25,7 +25,7 @@ const PENALTY: f64 = 20.0;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goal {
     /// What is to be as small as possible; or as large, if the direction says so.
-    pub aim: (Direction, Metric),
+    pub aim: (Sense, Metric),
     /// What must hold.
     pub limits: Vec<Limit>,
     /// The user has named no aim.
@@ -35,14 +35,14 @@ pub struct Goal {
 
 /// Which way is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum Sense {
     /// Smaller.
     Min,
     /// Larger.
     Max,
 }
 
-impl Direction {
+impl Sense {
     /// How much of a figure is better.
     pub fn in_words(self) -> &'static str {
         if self == Self::Min { "less" } else { "more" }
@@ -55,7 +55,7 @@ pub struct Limit {
     /// The figure.
     pub metric: Metric,
     /// It is to be below the bound; or above, if the direction says so.
-    pub direction: Direction,
+    pub direction: Sense,
     /// The bound, in the metric's unit.
     pub bound: f64,
 }
@@ -63,15 +63,15 @@ pub struct Limit {
 impl Limit {
     fn holds(&self, value: Option<f64>) -> bool {
         value.is_some_and(|value| match self.direction {
-            Direction::Min => value <= self.bound,
-            Direction::Max => value >= self.bound,
+            Sense::Min => value <= self.bound,
+            Sense::Max => value >= self.bound,
         })
     }
 }
 
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sign = if self.direction == Direction::Min { "<" } else { ">" };
+        let sign = if self.direction == Sense::Min { "<" } else { ">" };
         write!(f, "{} {sign} {}", self.metric, self.metric.with_unit(self.bound))
     }
 }
@@ -99,8 +99,8 @@ impl fmt::Display for Miss {
             return write!(f, "{metric} was not measured, so nothing shows that {}", self.limit);
         };
         let (sign, what) = match direction {
-            Direction::Min => ("<", "too much"),
-            Direction::Max => (">", "too little"),
+            Sense::Min => ("<", "too much"),
+            Sense::Max => (">", "too little"),
         };
         let (value, bound) = (metric.with_unit(value), metric.with_unit(bound));
         // A miss is never rounded to none.
@@ -112,8 +112,8 @@ impl fmt::Display for Miss {
 
 impl Goal {
     /// The goal of a user's own command.
-    pub fn of_command(direction: Direction) -> Self {
-        let text = if direction == Direction::Min { "min value" } else { "max value" };
+    pub fn of_command(direction: Sense) -> Self {
+        let text = if direction == Sense::Min { "min value" } else { "max value" };
         Self {
             aim: (direction, Metric::Value),
             limits: Vec::new(),
@@ -150,8 +150,8 @@ impl Goal {
     pub fn aim_cost(&self, figures: &Figures) -> f64 {
         let Some(value) = self.aimed(figures) else { return f64::INFINITY };
         match self.aim.0 {
-            Direction::Min => logarithm(value),
-            Direction::Max => -logarithm(value),
+            Sense::Min => logarithm(value),
+            Sense::Max => -logarithm(value),
         }
     }
 
@@ -160,7 +160,7 @@ impl Goal {
         let excess = |limit: &Limit| {
             let Some(value) = figures.get(limit.metric) else { return f64::INFINITY };
             let over = logarithm(value) - logarithm(limit.bound);
-            if limit.direction == Direction::Min { over.max(0.0) } else { (-over).max(0.0) }
+            if limit.direction == Sense::Min { over.max(0.0) } else { (-over).max(0.0) }
         };
         self.limits.iter().map(excess).sum()
     }
@@ -195,14 +195,14 @@ impl FromStr for Goal {
                         "`{text}` has two aims; make one of them a limit: {EXAMPLES}"
                     ));
                 }
-                Some(("min", name)) => aim = Some((Direction::Min, metric(name)?)),
-                Some(("max", name)) => aim = Some((Direction::Max, metric(name)?)),
+                Some(("min", name)) => aim = Some((Sense::Min, metric(name)?)),
+                Some(("max", name)) => aim = Some((Sense::Max, metric(name)?)),
                 _ => limits.push(limit(clause)?),
             }
         }
         let usual = || {
             let latency = limits.iter().any(|limit: &Limit| limit.metric.is_latency());
-            (Direction::Min, if latency { Metric::Cpu } else { Metric::P50 })
+            (Sense::Min, if latency { Metric::Cpu } else { Metric::P50 })
         };
         consistent(&limits)?;
         let (is_implied, text) = (aim.is_none(), text.trim().to_owned());
@@ -223,7 +223,7 @@ fn consistent(limits: &[Limit]) -> Result<(), String> {
         }
     }
     let (upper, lower): (Vec<&Limit>, Vec<&Limit>) =
-        limits.iter().partition(|limit| limit.direction == Direction::Min);
+        limits.iter().partition(|limit| limit.direction == Sense::Min);
     for (upper, lower) in upper.iter().flat_map(|upper| lower.iter().map(move |l| (upper, l))) {
         let (small, large) = (lower.metric, upper.metric);
         if small.is_at_most(large) && lower.bound >= upper.bound {
@@ -249,7 +249,7 @@ fn metric(name: &str) -> Result<Metric, String> {
 fn limit(clause: &str) -> Result<Limit, String> {
     let at = clause.find(['<', '>']).ok_or_else(|| format!("`{clause}` is no goal; {EXAMPLES}"))?;
     let (name, rest) = clause.split_at(at);
-    let direction = if rest.starts_with('<') { Direction::Min } else { Direction::Max };
+    let direction = if rest.starts_with('<') { Sense::Min } else { Sense::Max };
     let text = rest[1..].trim_start_matches('=').trim();
     let metric = metric(name)?;
     let (unit, times) = match metric {
@@ -283,21 +283,21 @@ mod tests {
     #[test]
     fn goals_are_read() {
         let both = goal("min latency, cpu < 30%");
-        assert_eq!(both.aim, (Direction::Min, Metric::P50));
-        let (metric, direction) = (Metric::Cpu, Direction::Min);
+        assert_eq!(both.aim, (Sense::Min, Metric::P50));
+        let (metric, direction) = (Metric::Cpu, Sense::Min);
         assert_eq!(both.limits, [Limit { metric, direction, bound: 0.3 }]);
-        assert_eq!(goal("p99 < 200us").aim, (Direction::Min, Metric::Cpu));
+        assert_eq!(goal("p99 < 200us").aim, (Sense::Min, Metric::Cpu));
         assert_eq!(goal("p99<=0.2ms").limits[0].bound, 200.0);
         assert_eq!(goal("p99 < 200").limits[0].to_string(), "p99 < 200.0 us");
-        assert_eq!(goal("cpu < 1.5 cores").aim, (Direction::Min, Metric::P50));
-        assert_eq!(goal("max throughput").aim, (Direction::Max, Metric::Throughput));
+        assert_eq!(goal("cpu < 1.5 cores").aim, (Sense::Min, Metric::P50));
+        assert_eq!(goal("max throughput").aim, (Sense::Max, Metric::Throughput));
         let three = goal("min interrupts, mean < 1ms, throughput > 900 Mbit/s");
         assert_eq!(three.limits[1].bound, 9e8);
-        assert_eq!(three.limits[1].direction, Direction::Max);
+        assert_eq!(three.limits[1].direction, Sense::Max);
         assert_eq!(goal("interrupts < 20k").limits[0].bound, 20_000.0);
         assert_eq!(goal(" min cpu,p99<150us ").to_string(), "min cpu,p99<150us");
         assert_eq!(goal("min cpu, p99 < 150us").latency(), Metric::P99);
-        assert_eq!(goal("min p99.9").aim, (Direction::Min, Metric::P999));
+        assert_eq!(goal("min p99.9").aim, (Sense::Min, Metric::P999));
         let tails = goal("p99.9 < 1ms, max < 2ms").limits;
         let tails = tails.iter().map(|limit| (limit.metric, limit.bound));
         assert!(tails.eq([(Metric::P999, 1_000.0), (Metric::Max, 2_000.0)]));

@@ -42,7 +42,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getppid, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::device::{self, Device, Identity, Reopened};
+use super::device::{self, Identity, Reopened, TunedDevice};
 use super::failpoint::{KILL_AT, KILL_GUARD_AT, guarded_by};
 use super::journal::{Held, Journal, Store};
 use super::transaction::undo::{current, put_back, since_boot, undo};
@@ -292,7 +292,7 @@ fn undo_if_there(
     wanted: impl Fn(&Journal) -> bool,
 ) -> Result<bool> {
     let Reopened::Here(device) = device::reopen(identity)? else { return Ok(false) };
-    let device: &dyn Device = device.as_ref();
+    let device: &dyn TunedDevice = device.as_ref();
     let mut journal = current(store, device)?;
     if journal.trying.is_none() || !wanted(&journal) {
         return Ok(false);

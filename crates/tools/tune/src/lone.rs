@@ -10,12 +10,12 @@ use anyhow::{Result, bail};
 use netdev::drivers::{Bound, Wait, lacks_timer};
 use netdev::ethtool::Coalesce;
 
-use super::device::Device;
+use super::device::TunedDevice;
 use super::setting::{Change, Setting, State, Value};
 
 /// Refuses a change after which a lone packet waits for others for certain, unless it names
 /// `rx-frames`; else a warning where a packet may wait so.
-pub fn check(device: &dyn Device, change: &Change) -> Result<Option<String>> {
+pub fn check(device: &dyn TunedDevice, change: &Change) -> Result<Option<String>> {
     let state = device.read_with(&change.settings().collect::<Vec<_>>())?;
     let Some((queue, wait)) = waiting(device, &state, change, &places(change)).pop() else {
         return Ok(None);
@@ -34,7 +34,7 @@ pub fn check(device: &dyn Device, change: &Change) -> Result<Option<String>> {
 }
 
 /// The same change, with `rx-frames 1` wherever a lone packet may wait without a time otherwise.
-pub fn single(device: &dyn Device, state: &State, change: &Change) -> Change {
+pub fn single(device: &dyn TunedDevice, state: &State, change: &Change) -> Change {
     let mut places = places(change);
     places.insert(None);
     let waiting = waiting(device, state, change, &places);
@@ -46,7 +46,7 @@ pub fn single(device: &dyn Device, state: &State, change: &Change) -> Change {
 
 /// Whether a device may have lone packets wait for `rx-frames` without a time, or beside a time of
 /// 0, so that a search keeps off such settings.
-pub fn may_wait(device: &dyn Device, state: &State) -> bool {
+pub fn may_wait(device: &dyn TunedDevice, state: &State) -> bool {
     let wanted = [
         (Setting::AdaptiveRx, Value::Switch(false)),
         (Setting::RxUsecs, Value::Number(0)),
@@ -68,7 +68,7 @@ fn places(change: &Change) -> BTreeSet<Option<u16>> {
 
 /// Where of `places` a lone packet may wait without a time after a change.
 fn waiting(
-    device: &dyn Device,
+    device: &dyn TunedDevice,
     state: &State,
     change: &Change,
     places: &BTreeSet<Option<u16>>,

@@ -5,9 +5,9 @@ use serde::Serialize;
 use super::answers::Answers;
 use super::figures::{Figures, Metric};
 use super::front::{front, price};
-use super::goal::{Direction, Goal, Miss};
+use super::goal::{Goal, Miss, Sense};
 use super::output::Measurand;
-use super::search::{Doubt, Found, Point, Space, Trial};
+use super::search::{Doubt, Point, SearchResult, Space, Trial};
 use super::setting::{Setting, State, Value};
 use super::transaction::SettingResult;
 use bench::environment::Environment;
@@ -142,7 +142,7 @@ pub struct MissRow {
 impl From<&Miss> for MissRow {
     fn from(miss: &Miss) -> Self {
         let Miss { limit, value } = *miss;
-        let sign = if limit.direction == Direction::Min { "<" } else { ">" };
+        let sign = if limit.direction == Sense::Min { "<" } else { ">" };
         Self { metric: limit.metric, sign, limit: limit.bound, value, by: miss.by() }
     }
 }
@@ -201,7 +201,7 @@ impl Recommendation {
         subject: Subject,
         space: &Space,
         goal: &Goal,
-        found: &Found,
+        found: &SearchResult,
         answers: &Answers,
     ) -> Self {
         let Subject { device, driver, workload, measurand, before, environment, measurements } =
@@ -230,7 +230,7 @@ impl Recommendation {
     }
 
     /// A row for each trial.
-    fn rows(space: &Space, goal: &Goal, found: &Found, answers: &Answers) -> Vec<TrialRow> {
+    fn rows(space: &Space, goal: &Goal, found: &SearchResult, answers: &Answers) -> Vec<TrialRow> {
         let figures: Vec<Figures> = found.trials.iter().map(Trial::mean).collect();
         let front = front(&figures, goal.latency());
         let row = |((trial, figures), on_front): ((&Trial, Figures), bool)| {
@@ -253,7 +253,7 @@ impl Recommendation {
 
     /// What the pick costs, if it never waits: stated whenever it is recommended, whatever the
     /// goal.
-    fn price_of(space: &Space, found: &Found, before: &State) -> Option<String> {
+    fn price_of(space: &Space, found: &SearchResult, before: &State) -> Option<String> {
         let never_waits = |point: &Point| {
             let change = space.change(point);
             let value = |setting| change.get(setting).or_else(|| before.get(setting));
@@ -473,7 +473,7 @@ mod tests {
     use super::*;
     use crate::setting::Change;
 
-    fn found(space: &Space, pick: &str) -> Found {
+    fn found(space: &Space, pick: &str) -> SearchResult {
         let trial = |point: &Point, interrupts: f64| Trial {
             point: point.clone(),
             rounds: vec![(
@@ -484,7 +484,7 @@ mod tests {
         let all = space.all();
         let trials: Vec<Trial> = all.iter().map(|point| trial(point, 100.0)).collect();
         let best = all.iter().position(|point| space.change(point).to_string() == pick).unwrap();
-        Found { trials, best, rivals: vec![] }
+        SearchResult { trials, best, rivals: vec![] }
     }
 
     fn words(goal: &str, was: &[(Metric, f64)], is: &[(Metric, f64)], low: f64) -> String {

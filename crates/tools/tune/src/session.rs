@@ -2,10 +2,10 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use bench::environment::{Environment, VIRTUAL};
-use sys::interrupted;
+use sys::ctrl_c;
 
 use super::answers::Answers;
-use super::device::Device;
+use super::device::TunedDevice;
 use super::figures::Figures;
 use super::goal::Goal;
 use super::journal::Store;
@@ -44,7 +44,7 @@ pub type Progress<'a> = dyn FnMut(&Change) + 'a;
 /// A device under trial.
 struct Tuner<'a> {
     request: &'a Request<'a>,
-    device: &'a dyn Device,
+    device: &'a dyn TunedDevice,
     play: &'a Play,
     transaction: Transaction<'a>,
     progress: &'a mut Progress<'a>,
@@ -59,7 +59,7 @@ struct Tuner<'a> {
 /// If the workload cannot be played or the device cannot be changed; it is as it was, then.
 pub fn tune_device<'a>(
     request: &'a Request<'a>,
-    device: &'a dyn Device,
+    device: &'a dyn TunedDevice,
     store: &Store,
     play: &'a Play,
     progress: &'a mut Progress<'a>,
@@ -144,7 +144,7 @@ pub fn tune_world(
 impl Tuner<'_> {
     /// One trial. A setting that the device refuses has no figures.
     fn measure(&mut self, point: &Point) -> Result<Figures> {
-        interrupted::check()?;
+        ctrl_c::check()?;
         let change = self.request.space.change(point);
         (self.progress)(&change);
         if change.is_empty() {
@@ -190,7 +190,7 @@ impl Tuner<'_> {
 
     /// Puts the pick into force; what the device took.
     fn put_into_force(&mut self, pick: &Point) -> Result<Vec<SettingResult>> {
-        interrupted::check()?;
+        ctrl_c::check()?;
         let mut took = self.transaction.set(&self.request.space.change(pick))?;
         let mut before = self.transaction.before().clone().0;
         took.iter_mut().for_each(|took| took.before = before.remove(&took.setting));

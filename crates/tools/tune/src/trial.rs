@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Error, Result, anyhow, ensure};
 use lab::machine::Machine;
 
-use super::device::{Counted, Device};
+use super::device::{Counted, TunedDevice};
 use super::figures::{Figures, Metric};
-use super::goal::Direction;
+use super::goal::Sense;
 use super::output::{Locator, Measurand};
 use super::peer::code::Code;
 use super::peer::{LocalHost, RemoteHost};
@@ -18,7 +18,7 @@ use bench::experiment::{Plan, Site};
 use bench::options::ExperimentOptions;
 use bench::records::{Counter, Record};
 use bench::world::agents::Players;
-use sys::interrupted;
+use sys::ctrl_c;
 
 /// How often players and signals are looked after.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -64,7 +64,7 @@ impl Play {
     pub fn of_command(
         command: &str,
         named: Option<&Locator>,
-        better: Option<Direction>,
+        better: Option<Sense>,
     ) -> Result<Self> {
         let output = output_of(command)?;
         let measurand = Measurand::choose(command, &output, named, better).map_err(|why| {
@@ -76,7 +76,7 @@ impl Play {
     }
 
     /// Makes sure that it can be played, before anything is changed.
-    pub fn check(&self, device: &dyn Device) -> Result<()> {
+    pub fn check(&self, device: &dyn TunedDevice) -> Result<()> {
         match self {
             Self::Workload { .. } => self.once(device, 0).map(drop),
             // It was run to see what it prints.
@@ -101,7 +101,7 @@ impl Play {
     }
 
     /// Plays it once. Everything random follows from `seed`.
-    pub fn once(&self, device: &dyn Device, seed: u64) -> Result<Figures> {
+    pub fn once(&self, device: &dyn TunedDevice, seed: u64) -> Result<Figures> {
         match self {
             Self::Workload { workload, options, clients, site, hosts } => {
                 play(&workload.plan(site, options, *clients, seed), hosts, device)
@@ -111,17 +111,17 @@ impl Play {
     }
 }
 
-fn play(plan: &Plan, hosts: &[Box<dyn Machine>], device: &dyn Device) -> Result<Figures> {
+fn play(plan: &Plan, hosts: &[Box<dyn Machine>], device: &dyn TunedDevice) -> Result<Figures> {
     let mut running = Players::start(&plan.players, hosts)?;
     let warmup = Duration::from_secs_f64(plan.warmup_s);
     let whole = warmup + Duration::from_secs_f64(plan.duration_s);
     let begin = Instant::now();
     let until = |running: &mut Players, end: Duration| -> Result<()> {
         while begin.elapsed() < end && running.is_well() {
-            interrupted::check()?;
+            ctrl_c::check()?;
             sleep(end.saturating_sub(begin.elapsed()).min(POLL_INTERVAL));
         }
-        Ok(interrupted::check()?)
+        Ok(ctrl_c::check()?)
     };
     let at_first = Meters::read(device)?;
     running.go()?;
@@ -130,7 +130,7 @@ fn play(plan: &Plan, hosts: &[Box<dyn Machine>], device: &dyn Device) -> Result<
     until(&mut running, whole)?;
     let after = Meters::read(device)?;
     let (mut figures, packets) = after.since(&before);
-    let records = running.finish(whole).map_err(|error| match interrupted::check() {
+    let records = running.finish(whole).map_err(|error| match ctrl_c::check() {
         // A player that a signal has reached, too, is no failure of its own.
         Err(interruption) => interruption.into(),
         Ok(()) => error,
@@ -151,7 +151,7 @@ fn play(plan: &Plan, hosts: &[Box<dyn Machine>], device: &dyn Device) -> Result<
 fn why_no_packet<'a>(
     mut records: impl Iterator<Item = &'a Record>,
     packets: u64,
-    device: &dyn Device,
+    device: &dyn TunedDevice,
 ) -> Error {
     let counters = [Counter::Transactions, Counter::BytesReceived];
     let answered =
@@ -166,7 +166,7 @@ fn why_no_packet<'a>(
     anyhow!("no request was answered while it was measured; measure for longer: --duration")
 }
 
-fn run_command(command: &str, measurand: &Measurand, device: &dyn Device) -> Result<Figures> {
+fn run_command(command: &str, measurand: &Measurand, device: &dyn TunedDevice) -> Result<Figures> {
     let before = Meters::read(device)?;
     let output = output_of(command)?;
     // It may well be about packets that are sent, or that somebody else receives.
@@ -184,7 +184,7 @@ fn output_of(command: &str) -> Result<String> {
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::inherit());
     let ended = shell.output().context("start sh, for your command")?;
-    interrupted::check()?;
+    ctrl_c::check()?;
     ensure!(ended.status.success(), "your command `{command}` failed ({})", ended.status);
     Ok(String::from_utf8_lossy(&ended.stdout).into_owned())
 }
@@ -197,7 +197,7 @@ struct Meters {
 }
 
 impl Meters {
-    fn read(device: &dyn Device) -> Result<Self> {
+    fn read(device: &dyn TunedDevice) -> Result<Self> {
         let counted = device.counted()?;
         Ok(Self { at: Instant::now(), counted, busy_s: busy_s()? })
     }

@@ -21,9 +21,9 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use lab::host::Host;
 use lab::machine::Machine;
+use lab::station::{IPV4_PREFIX, Station};
 use lab::{MAX_HOSTS, names};
 use nic::moderation::Moderation;
-use sys::station::{IPV4_PREFIX, Station};
 
 use crate::command::lab::{code, lab, outlive_interrupts, wait};
 use bench::applicability::{HostKind, Use};

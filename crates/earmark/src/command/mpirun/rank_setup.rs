@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use lab::host::Host;
-use sys::station::Station;
+use lab::station::Station;
 
 use super::launcher::{Launcher, REMOTE_SHELL};
 use super::variables::{Net, in_lab, quoted};

@@ -10,8 +10,8 @@ use serde::Serialize;
 use probe::fleet::{Outcome, Pace, parse_hosts, probe};
 use report::terminal::{NOTHING, Table, Width};
 use report::{SCHEMA, errln, outln};
+use sys::ctrl_c;
 use sys::files::{read_text, read_text_from};
-use sys::interrupted;
 
 /// No list of hosts has more bytes.
 const LARGEST: u64 = 1 << 20;
@@ -29,7 +29,7 @@ struct Shown<'a> {
 /// If the list cannot be read.
 pub(super) fn run(path: &Path, pace: &Pace, is_json: bool) -> Result<ExitCode> {
     let hosts = read(path)?;
-    interrupted::watch().context("take signals")?;
+    ctrl_c::watch().context("take signals")?;
     errln!(
         "probing {} hosts, {} at a time, at most {} packets a second in total",
         hosts.len(),

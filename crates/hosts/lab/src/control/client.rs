@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use sys::peer::{self, PeerError, Server, User};
+use sys::peer::{self, LocalServer, PeerError, User};
 
 use super::{PREFIX, PortState, Reply, Request};
 
@@ -56,7 +56,7 @@ pub fn choose(name: Option<&str>) -> Result<String> {
 /// The number of a lab, which tells it from a later one of that name; none if no such lab of this
 /// user's runs here. The lab itself says it: any user can make `/proc/net/unix` show what it likes.
 pub fn instance(lab: &str) -> Result<Option<u64>> {
-    let server = match Server::connect(&format!("{PREFIX}{lab}"), TIMEOUT) {
+    let server = match LocalServer::connect(&format!("{PREFIX}{lab}"), TIMEOUT) {
         Ok(server) => server,
         Err(PeerError::Foreign(_)) => return Ok(None),
         Err(PeerError::Connect(error)) if error.kind() == ErrorKind::ConnectionRefused => {
@@ -75,7 +75,7 @@ pub fn instance(lab: &str) -> Result<Option<u64>> {
 
 /// Asks a lab.
 pub fn ask(lab: &str, request: &Request) -> Result<Vec<PortState>> {
-    let server = match Server::connect(&format!("{PREFIX}{lab}"), TIMEOUT) {
+    let server = match LocalServer::connect(&format!("{PREFIX}{lab}"), TIMEOUT) {
         Ok(server) => server,
         Err(PeerError::Foreign(user)) => bail!(foreign(lab, user)),
         Err(PeerError::Connect(error)) => {
@@ -104,7 +104,7 @@ pub fn port_here(name: &str) -> Option<(String, PortState)> {
     found.next().filter(|_| found.next().is_none())
 }
 
-fn exchange(lab: &str, mut server: Server, request: &Request) -> Result<Reply> {
+fn exchange(lab: &str, mut server: LocalServer, request: &Request) -> Result<Reply> {
     let mut line = serde_json::to_string(request)?;
     line.push('\n');
     match server.write_all(line.as_bytes()) {

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use serde::{Deserialize, Serialize};
 
 use super::protocol::TimedCommand;
-use sys::station::Station;
+use crate::station::Station;
 
 /// Where process 1 finds its settings, in the `/run` of the host around the guest.
 pub(super) const SETTINGS: &str = "/run/guest.json";

@@ -25,7 +25,7 @@ use rustix::process::{WaitId, WaitIdOptions, setsid, umask, waitid};
 use super::forked;
 use super::step::Step;
 use crate::error::LabError;
-use sys::station::Station;
+use crate::station::Station;
 
 /// A directory of the machine's `/run`, which the host has, too, but empty: servers expect theirs
 /// there.

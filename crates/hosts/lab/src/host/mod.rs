@@ -35,9 +35,9 @@ use std::{io, thread};
 
 use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
 
+use crate::station::Station;
 use holder::{Blueprint, Holder};
 use sys::netlink::Netlink;
-use sys::station::Station;
 
 use crate::error::LabError;
 

@@ -10,7 +10,7 @@ use super::error::DriverError;
 use super::frontend::{Frontend, TIMEOUT};
 use super::layout;
 use super::ring::{NEXT, Ring, RingError, WRITE};
-use sys::memory::{Buffers, Memory};
+use sys::memory::{Buffers, SharedMemory};
 
 /// Buffers of the ring: the two of a command, and to spare for devices that want more of a ring.
 pub(super) const RING: u16 = 64;
@@ -48,7 +48,7 @@ pub(super) struct Controller {
 impl Controller {
     /// A queue without a command.
     pub(super) fn new(
-        memory: &Arc<Memory>,
+        memory: &Arc<SharedMemory>,
         place: &layout::Queue,
         ring: Ring,
         interrupt: OwnedFd,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::layout::{self, HEADER, MIN_FRAME};
 use super::ring::{Ring, RingError, Used, WRITE};
-use sys::memory::{Buffers, Memory};
+use sys::memory::{Buffers, SharedMemory};
 
 /// Where a header says over how many buffers the frame is spread (`num_buffers` of
 /// `virtio_net_hdr_v1`, `include/uapi/linux/virtio_net.h`).
@@ -30,7 +30,7 @@ pub(super) struct Receiver {
 impl Receiver {
     /// A queue with all its buffers handed to the device, which does not know it yet.
     pub(super) fn new(
-        memory: &Arc<Memory>,
+        memory: &Arc<SharedMemory>,
         place: &layout::Queue,
         mut ring: Ring,
         merges: bool,

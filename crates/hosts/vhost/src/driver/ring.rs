@@ -35,7 +35,7 @@ use virtio_bindings::virtio_ring::{
     VRING_AVAIL_F_NO_INTERRUPT, VRING_DESC_F_NEXT, VRING_DESC_F_WRITE, VRING_USED_F_NO_NOTIFY,
 };
 
-use sys::memory::{Layout, Memory, Words};
+use sys::memory::{Layout, SharedMemory, Words};
 
 /// Descriptor flag: the chain goes on.
 pub(super) const NEXT: u16 = VRING_DESC_F_NEXT as u16;
@@ -170,7 +170,7 @@ pub(super) struct Ring {
 impl Ring {
     /// An empty ring in memory that is all zeros, without interrupts.
     pub(super) fn new(
-        memory: &Arc<Memory>,
+        memory: &Arc<SharedMemory>,
         place: Place,
         kick: OwnedFd,
         event_index: bool,

@@ -10,7 +10,7 @@ use super::layout::{BUFFER_BASE, HEADER, Queue};
 use super::receive::Receiver;
 use super::ring::{Ring, RingError, Used, WRITE};
 use super::transmit::Transmitter;
-use sys::memory::{Layout, Memory, Words};
+use sys::memory::{Layout, SharedMemory, Words};
 
 /// A device, which believes what the driver says: it is the driver that is tested.
 struct Device {
@@ -26,7 +26,7 @@ struct Device {
 }
 
 impl Device {
-    fn new(memory: &Arc<Memory>, place: Queue) -> Self {
+    fn new(memory: &Arc<SharedMemory>, place: Queue) -> Self {
         let size = usize::from(place.ring.size);
         Self {
             place,
@@ -109,7 +109,7 @@ impl Device {
 }
 
 struct Queues {
-    memory: Arc<Memory>,
+    memory: Arc<SharedMemory>,
     place: Queue,
 }
 
@@ -119,7 +119,7 @@ impl Queues {
         // Rings that do not begin where the memory does.
         layout.take(1);
         let place = Queue::take(&mut layout, size, room);
-        Self { memory: Memory::new(layout.bytes()).unwrap(), place }
+        Self { memory: SharedMemory::new(layout.bytes()).unwrap(), place }
     }
 
     fn ring(&self, event_index: bool) -> Ring {

@@ -28,7 +28,7 @@ use crate::message::{
     F_PROTOCOL_FEATURES, PROTOCOL_F_CONFIG, PROTOCOL_F_MQ, PROTOCOL_F_REPLY_ACK, Region, Request,
     VringAddress, VringFd, VringState,
 };
-use sys::memory::{Layout, Memory};
+use sys::memory::{Layout, SharedMemory};
 
 /// The features that are wanted if there are any.
 const WANTED: [u32; 10] = [
@@ -201,7 +201,7 @@ pub(super) fn start(
     let control = agreement
         .has(VIRTIO_NET_F_CTRL_VQ)
         .then(|| layout::Queue::take(&mut layout, control::RING, control::ROOM));
-    let memory = Memory::new(layout.bytes())
+    let memory = SharedMemory::new(layout.bytes())
         .map_err(|cause| DriverError::System { operation: "share memory with the NIC", cause })?;
     let region = Region {
         guest_address: BUFFER_BASE,
@@ -241,7 +241,7 @@ pub(super) fn start(
 struct Setup<'a> {
     frontend: &'a mut Frontend,
     agreement: &'a Agreement,
-    memory: &'a Arc<Memory>,
+    memory: &'a Arc<SharedMemory>,
 }
 
 impl Setup<'_> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::layout::{self, HEADER};
 use super::ring::{Ring, RingError};
-use sys::memory::{Buffers, Memory};
+use sys::memory::{Buffers, SharedMemory};
 
 /// The sending half of a pair of queues.
 pub(super) struct Transmitter {
@@ -21,7 +21,7 @@ pub(super) struct Transmitter {
 
 impl Transmitter {
     /// A queue whose buffers are all free.
-    pub(super) fn new(memory: &Arc<Memory>, place: &layout::Queue, ring: Ring) -> Self {
+    pub(super) fn new(memory: &Arc<SharedMemory>, place: &layout::Queue, ring: Ring) -> Self {
         let size = ring.size();
         // Each begins with a header of zeros, which asks for no offload, and is never written.
         let buffers = Buffers::new(memory, place.buffers, size.into(), place.stride);

@@ -23,7 +23,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// The same with these permissions, whatever the umask is and the old file has.
 pub fn write_with(path: &Path, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
-    let mut place = Place::find(path)?;
+    let mut place = OutputPath::find(path)?;
     place.mode = mode.or(place.mode);
     let replace = |mut new: NewFile<'_>| {
         new.write_all(bytes)?;
@@ -37,7 +37,7 @@ pub fn write_with(path: &Path, bytes: &[u8], mode: Option<u32>) -> io::Result<()
 
 /// An empty file in the place of what is there, to be written bit by bit.
 pub fn create(path: &Path) -> io::Result<File> {
-    Place::find(path)?.put(|mut new| new.place(), |there| truncate(&there).map(|()| there))
+    OutputPath::find(path)?.put(|mut new| new.place(), |there| truncate(&there).map(|()| there))
 }
 
 /// Makes a file that is not there yet, with these permissions.
@@ -58,7 +58,7 @@ pub fn create_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
 
 /// Finds out whether `bytes` can be written to `path`, and leaves it as it was.
 pub fn writable(path: &Path, bytes: usize) -> io::Result<()> {
-    let place = Place::find(path)?;
+    let place = OutputPath::find(path)?;
     if place.is_pipe() {
         // Opening it would wait for its reader.
         return Ok(());
@@ -73,7 +73,7 @@ fn truncate(file: &File) -> io::Result<()> {
 }
 
 /// Where a path leads, and what is there.
-struct Place {
+struct OutputPath {
     directory: Directory,
     name: OsString,
     kind: Option<FileType>,
@@ -81,7 +81,7 @@ struct Place {
     mode: Option<u32>,
 }
 
-impl Place {
+impl OutputPath {
     fn find(path: &Path) -> io::Result<Self> {
         let (directory, name) = Walk::new(None, None)?.file(path, true)?;
         let there = match statat(&directory, &name, AtFlags::SYMLINK_NOFOLLOW) {

@@ -8,9 +8,9 @@ use std::process::Command;
 use super::*;
 
 /// A directory that goes away with this value.
-struct Place(PathBuf);
+struct Scratch(PathBuf);
 
-impl Place {
+impl Scratch {
     fn new() -> Self {
         let path = std::env::temp_dir().join(format!("earmark-files-{:x}", crate::seed::seed()));
         fs::create_dir(&path).unwrap();
@@ -47,7 +47,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -76,7 +76,7 @@ fn give_away(path: &Path) -> bool {
 
 #[test]
 fn only_regular_files_of_bounded_size_are_read() {
-    let place = Place::new();
+    let place = Scratch::new();
     let file = place.file("text", "12345");
     assert_eq!(read_text(&file, 5).unwrap(), "12345");
     assert_eq!(read(&place.link("link", &file), 5).unwrap(), b"12345");
@@ -95,7 +95,7 @@ fn only_regular_files_of_bounded_size_are_read() {
 
 #[test]
 fn own_files_are_those_that_others_cannot_write() {
-    let place = Place::new();
+    let place = Scratch::new();
     let file = place.file("text", "12345");
     let directory = Directory::open(&place.0).unwrap();
     assert_eq!(directory.read_own("text", 5).unwrap(), "12345");
@@ -119,7 +119,7 @@ fn own_files_are_those_that_others_cannot_write() {
 
 #[test]
 fn files_of_a_directory_are_no_links() {
-    let place = Place::new();
+    let place = Scratch::new();
     place.link("link", place.file("text", "12345"));
     place.pipe("pipe");
     let directory = Directory::open(&place.0).unwrap();
@@ -142,7 +142,7 @@ fn files_of_a_directory_are_no_links() {
 
 #[test]
 fn a_file_is_replaced_as_a_whole_and_keeps_its_permissions() {
-    let place = Place::new();
+    let place = Scratch::new();
     let file = place.at("page");
     write(&file, b"one").unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
@@ -168,7 +168,7 @@ fn a_file_is_replaced_as_a_whole_and_keeps_its_permissions() {
 
 #[test]
 fn devices_pipes_and_own_links_are_written_to() {
-    let place = Place::new();
+    let place = Scratch::new();
     let file = place.file("text", "old");
     let link = place.link("link", "text");
     write(&link, b"new").unwrap();
@@ -196,7 +196,7 @@ fn devices_pipes_and_own_links_are_written_to() {
 
 #[test]
 fn what_can_be_written_is_found_out_early() {
-    let place = Place::new();
+    let place = Scratch::new();
     let file = place.file("text", "12345");
     writable(&file, 100).unwrap();
     writable(&place.at("new"), 100).unwrap();
@@ -209,7 +209,7 @@ fn what_can_be_written_is_found_out_early() {
 
 #[test]
 fn no_link_of_another_user_leads_to_what_is_written() {
-    let place = Place::new();
+    let place = Scratch::new();
     let file = place.file("out/text", "precious");
     let targets =
         [("link", file.clone()), ("way", place.at("out")), ("proc", "/proc/self/cwd".into())];
@@ -237,7 +237,7 @@ fn no_link_of_another_user_leads_to_what_is_written() {
 
 #[test]
 fn nothing_leads_out_of_a_tree() {
-    let place = Place::new();
+    let place = Scratch::new();
     let victim = place.file("victim", "precious");
     fs::create_dir(place.at("outside")).unwrap();
     let tree = Tree::at(place.at("tree"));
@@ -280,7 +280,7 @@ fn nothing_leads_out_of_a_tree() {
 
 #[test]
 fn links_within_a_tree_are_followed_as_after_chroot() {
-    let place = Place::new();
+    let place = Scratch::new();
     let tree = Tree::at(place.at("tree"));
     tree.write("run/x/a", "1", 0o644).unwrap();
     place.link("tree/etc/absolute", "/run/x");

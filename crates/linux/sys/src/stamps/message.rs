@@ -17,7 +17,7 @@ pub struct Stamps {
 }
 
 /// What a message brought.
-pub(super) struct Message {
+pub(super) struct StampedMessage {
     pub(super) length: usize,
     pub(super) from: Option<SocketAddr>,
     /// The address that it was sent to, if the socket reports it.
@@ -31,7 +31,11 @@ pub(super) struct Message {
 #[repr(C, align(8))]
 struct Beside([u8; 512]);
 
-pub(super) fn receive(socket: &OwnedFd, buffer: &mut [u8], flags: i32) -> io::Result<Message> {
+pub(super) fn receive(
+    socket: &OwnedFd,
+    buffer: &mut [u8],
+    flags: i32,
+) -> io::Result<StampedMessage> {
     let mut beside = Beside([0; 512]);
     // SAFETY: all zeroes is a valid socket address of no family.
     let mut from: libc::sockaddr_storage = unsafe { zeroed() };
@@ -49,15 +53,20 @@ pub(super) fn receive(socket: &OwnedFd, buffer: &mut [u8], flags: i32) -> io::Re
     let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, flags) };
     let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
     let used = (header.msg_controllen as usize).min(beside.0.len());
-    let mut message =
-        Message { length, from: address(&from), to: None, stamps: Stamps::default(), number: None };
+    let mut message = StampedMessage {
+        length,
+        from: address(&from),
+        to: None,
+        stamps: Stamps::default(),
+        number: None,
+    };
     parse(&beside.0[..used], &mut message);
     Ok(message)
 }
 
 /// Walks the control messages: each is a header of length, level and type, its data, and padding to
 /// eight bytes.
-fn parse(mut bytes: &[u8], message: &mut Message) {
+fn parse(mut bytes: &[u8], message: &mut StampedMessage) {
     const HEADER: usize = size_of::<libc::cmsghdr>();
     while bytes.len() >= HEADER {
         let word = |at: usize| {
@@ -125,8 +134,13 @@ mod tests {
     use super::*;
 
     fn parsed(bytes: &[u8]) -> (Stamps, Option<u32>) {
-        let mut message =
-            Message { length: 0, from: None, to: None, stamps: Stamps::default(), number: None };
+        let mut message = StampedMessage {
+            length: 0,
+            from: None,
+            to: None,
+            stamps: Stamps::default(),
+            number: None,
+        };
         parse(bytes, &mut message);
         (message.stamps, message.number)
     }

@@ -14,7 +14,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 
-use message::Message;
+use message::StampedMessage;
 pub use message::Stamps;
 
 use crate::option;
@@ -70,7 +70,8 @@ impl Stamped {
     /// # Errors
     /// Those of `recvmsg`; that there is nothing is [`io::ErrorKind::WouldBlock`].
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
-        let Message { length, from, to, stamps, .. } = message::receive(&self.socket, buffer, 0)?;
+        let StampedMessage { length, from, to, stamps, .. } =
+            message::receive(&self.socket, buffer, 0)?;
         Ok(Received { length, from, to, stamps })
     }
 

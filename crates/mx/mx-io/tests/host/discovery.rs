@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use lab::host::Host;
 use lab::napi::Stack;
+use lab::station::Station;
 use lab::tap::Tap;
 use mx::address::{Address, NicId};
 use mx::config::Config;
@@ -13,7 +14,6 @@ use mx_io::endpoint::{Endpoint, EndpointOptions, MxError, WaitMode};
 use mx_io::port::local::LocalPort;
 use mx_io::port::udp::UdpPort;
 use sys::netlink::Netlink;
-use sys::station::Station;
 
 use super::common::ok;
 use super::frames::{PATIENCE, until};

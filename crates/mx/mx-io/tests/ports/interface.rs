@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lab::host::Host;
 use lab::napi::Stack;
+use lab::station::Station;
 use lab::tap::Tap;
 use mx::wire::{FLAG_ASK, FLAG_MARK, FrameType};
 use mx_io::port::packet::PacketPort;
@@ -11,7 +12,6 @@ use mx_io::port::virtio::VirtioPort;
 use mx_io::port::{NicId, Outgoing, Port, PortError, Transmitted};
 use rustix::event::PollFlags;
 use sys::netlink::Netlink;
-use sys::station::Station;
 use vhost::driver::DriverSettings;
 
 use super::common::ok;

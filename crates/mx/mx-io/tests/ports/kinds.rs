@@ -7,6 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use lab::host::Host;
+use lab::station::Station;
 use lab::wait::Waiting;
 use mx_io::port::local::LocalPort;
 use mx_io::port::packet::PacketPort;
@@ -16,7 +17,6 @@ use mx_io::port::udp::UdpPort;
 use mx_io::port::virtio::VirtioPort;
 use mx_io::port::wire::Wire;
 use mx_io::port::{NicId, Port, PortError};
-use sys::station::Station;
 use vhost::driver::DriverSettings;
 
 use super::nic_of_tests::{Nic, NicSettings};

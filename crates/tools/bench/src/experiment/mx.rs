@@ -1,9 +1,9 @@
 //! The players of MX: a pair of endpoints for round trips, and one for messages one way.
 
 use anyhow::{Result, ensure};
+use lab::station::Station;
 use mx::address::{Address, NicId};
 use serde::Serialize;
-use sys::station::Station;
 
 use super::kind::Experiment;
 use super::players::{

@@ -13,9 +13,9 @@ use lab::guest::protocol::TimedCommand;
 use lab::guest::{Guest, GuestNic, GuestSettings};
 use lab::host::Host;
 use lab::plane::PortPlan;
+use lab::station::Station;
 use nic::lanes::Lanes;
 use nic::moderation::Moderation;
-use sys::station::Station;
 use vhost::Device;
 
 use super::setup;

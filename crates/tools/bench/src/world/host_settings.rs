@@ -4,7 +4,7 @@ use std::process::{Child, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::machine::Machine;
-use sys::station::Station;
+use lab::station::Station;
 
 /// The arguments that give `interface` these settings.
 pub(super) fn apply(interface: &str, settings: &str) -> Vec<String> {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use lab::guest::protocol::{Order, Spawn, Text, TimedCommand};
 
-use sys::station::Station;
+use lab::station::Station;
 
 use super::host_settings;
 use crate::experiment::{Plan, Player, Role};

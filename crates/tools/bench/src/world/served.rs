@@ -10,8 +10,8 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail, ensure};
 use lab;
 use lab::dataplane::Handle;
+use lab::station::Station;
 use nic::moderation::Moderation;
-use sys::station::Station;
 use vhost::Device;
 
 use super::live::start_plane;

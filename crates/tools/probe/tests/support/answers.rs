@@ -3,7 +3,7 @@
 //! The first byte says what the rest is: a packet, the text of a recording, or trains, of which
 //! each packet is a few bytes.
 
-use infer::{Far, Heard, Length, Probe, Purpose, Send, Train};
+use infer::{Far, Heard, Length, PlannedProbe, Probe, Purpose, Train};
 use probe::echo;
 use probe::fleet;
 use probe::prober::{EchoKind, ntp_answer, ping_answer};
@@ -117,7 +117,7 @@ fn trains(input: &mut Input<'_>) -> Vec<Heard> {
             });
             let silent = how & 8 != 0;
             let wait = if how & 16 != 0 { time(input, 0) } else { 0 };
-            sends.push(Send { at, silent, wait });
+            sends.push(PlannedProbe { at, silent, wait });
             probes.push(Probe { sent, received, nic, far, silent });
         }
         let length = Length::ALL[heard.len() % 2];

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use anyhow::{Result, bail};
 
-use super::{Counted, Device, DeviceKind, Identity};
+use super::{Counted, DeviceKind, Identity, TunedDevice};
 use crate::setting::{Change, Setting, State, Value};
 
 /// A device made of a state and habits.
@@ -40,7 +40,7 @@ impl FakeDevice {
     }
 }
 
-impl Device for FakeDevice {
+impl TunedDevice for FakeDevice {
     fn identity(&self) -> &Identity {
         &self.identity
     }

@@ -17,7 +17,7 @@ use netdev::{DeviceError, Root, list_devices};
 use super::napi::Napis;
 use super::request::{Requests, sysctl_path};
 use super::steering::Steering;
-use super::{Counted, Device, DeviceKind, Identity, Reopened};
+use super::{Counted, DeviceKind, Identity, Reopened, TunedDevice};
 use crate::failpoint::failpoint;
 use crate::setting::steering::Placed;
 use crate::setting::{Change, Mechanism, Setting, State, Value, profile};
@@ -284,7 +284,7 @@ fn network() -> Result<String> {
     }
 }
 
-impl Device for Interface {
+impl TunedDevice for Interface {
     fn identity(&self) -> &Identity {
         &self.identity
     }

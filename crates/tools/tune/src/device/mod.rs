@@ -67,7 +67,7 @@ pub struct Counted {
 ///
 /// Reading takes no rights; changing may. A change is one request wherever the system has one
 /// request for it, so that it happens as a whole or not at all.
-pub trait Device {
+pub trait TunedDevice {
     /// Which device it is.
     fn identity(&self) -> &Identity;
 
@@ -108,7 +108,7 @@ pub trait Device {
 /// A device that a journal names.
 pub enum Reopened {
     /// It is there.
-    Here(Box<dyn Device>),
+    Here(Box<dyn TunedDevice>),
     /// It is gone, and its settings with it.
     Gone,
     /// It is, or was, in another network namespace, and cannot be seen from here.

@@ -6,11 +6,11 @@ use netdev::{Root, device_name};
 
 use super::interface::Interface;
 use super::port::LabPort;
-use super::{Device, DeviceKind, Identity, Reopened};
+use super::{DeviceKind, Identity, Reopened, TunedDevice};
 
 /// Opens a device by its name: an interface of this network namespace, or, where a lab is named (or
 /// `Some("")` says that there is one), a port of its NIC.
-pub fn open(name: &str, lab: Option<&str>) -> Result<Box<dyn Device>> {
+pub fn open(name: &str, lab: Option<&str>) -> Result<Box<dyn TunedDevice>> {
     let is_name =
         |text: &str| !text.is_empty() && !text.contains('/') && text != "." && text != "..";
     ensure!(is_name(name), "`{name}` is no name of a device; look at: ip link");

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, anyhow, ensure};
 use nic::moderation::{Coalesce, Moderation, Profile, TimerKind};
 
-use super::{Counted, Device, DeviceKind, Identity};
+use super::{Counted, DeviceKind, Identity, TunedDevice};
 use crate::setting::{Change, Setting, State, Value};
 use lab::control::client::{ask, instance};
 use lab::control::{PortState, Request};
@@ -36,7 +36,7 @@ impl LabPort {
     }
 }
 
-impl Device for LabPort {
+impl TunedDevice for LabPort {
     fn identity(&self) -> &Identity {
         &self.identity
     }

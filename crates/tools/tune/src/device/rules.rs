@@ -20,7 +20,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const TRIES: u32 = 500;
 
 /// What a driver does with rules.
-pub(super) trait Driver {
+pub(super) trait RuleDriver {
     /// Where they are.
     fn locations(&self) -> Result<Vec<u32>, DeviceError>;
     /// The one at a location.
@@ -37,7 +37,7 @@ pub(super) struct OfDevice<'a> {
     pub(super) name: &'a str,
 }
 
-impl Driver for OfDevice<'_> {
+impl RuleDriver for OfDevice<'_> {
     fn locations(&self) -> Result<Vec<u32>, DeviceError> {
         Ok(self.ethtool.flow_rules(self.name)?.locations)
     }
@@ -61,7 +61,7 @@ pub(super) struct Rules<'a, D> {
     pub(super) name: &'a str,
 }
 
-impl<D: Driver> Rules<'_, D> {
+impl<D: RuleDriver> Rules<'_, D> {
     /// Where a rule is. At a place of its own also what the driver may have made of it: one that
     /// was just added has to be known for ours even if this process ends before it has looked.
     pub(super) fn find(&self, placed: &Placed) -> Result<Option<u32>, DeviceError> {
@@ -188,7 +188,7 @@ mod tests {
         DeviceError::Refused { action, device, cause, said: None }
     }
 
-    impl Driver for &Pretended {
+    impl RuleDriver for &Pretended {
         fn locations(&self) -> Result<Vec<u32>, DeviceError> {
             Ok(self.rules.borrow().keys().copied().collect())
         }

@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(way.to_string(), "rx-usecs 8 queue:1:rx-usecs 8");
         journal.keep(changed(&states[2], &states[3], &[]));
         assert!(journal.is_empty(), "{journal:?}");
-        // Device and queue in one change, after one of the device alone.
+        // TunedDevice and queue in one change, after one of the device alone.
         journal.keep(changed(&device(0), &device(1), &[]));
         journal.keep(changed(&states[1], &state("rx-usecs 60 queue:1:rx-usecs 0"), &[]));
         assert_eq!(journal.first(), states[0]);

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use netdev::DeviceError;
 use netdev::ethtool::{Ethtool, Flow, FlowRules, HashFields, PlacedRule, Rss};
 
-use crate::device::Device;
+use crate::device::TunedDevice;
 use crate::lone::may_wait;
 use crate::setting::steering::Placed;
 use crate::setting::{Setting, State};
@@ -45,7 +45,7 @@ pub struct Capabilities {
 
 impl Capabilities {
     /// Reads them.
-    pub fn read(device: &dyn Device) -> Result<Self> {
+    pub fn read(device: &dyn TunedDevice) -> Result<Self> {
         let name = &device.identity().name;
         let ethtool = Ethtool::open()?;
         let channels = optional(ethtool.channels(name))?;

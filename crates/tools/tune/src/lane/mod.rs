@@ -26,7 +26,7 @@ pub use capabilities::Capabilities;
 pub use mark::Candidate;
 pub use plan::{Plan, Refusal, Wanted, plan};
 
-use crate::device::Device;
+use crate::device::TunedDevice;
 use crate::journal::{Journal, Kept, Store};
 use crate::setting::steering::{Placed, parse_table};
 use crate::setting::{Change, Mechanism, Setting, State, Value};
@@ -77,7 +77,7 @@ pub struct Begun<'a> {
 }
 
 /// Reads a device, makes a plan, and begins the change.
-pub fn begin<'a>(device: &'a dyn Device, store: &Store, wanted: &Wanted) -> Result<Begun<'a>> {
+pub fn begin<'a>(device: &'a dyn TunedDevice, store: &Store, wanted: &Wanted) -> Result<Begun<'a>> {
     let found = Capabilities::read(device)?;
     let driver = found.driver.clone();
     if wanted.by_hash.is_some() || !found.hides_rules() {

@@ -238,7 +238,7 @@ impl Recorded {
     }
 }
 
-impl Device for Recorded {
+impl TunedDevice for Recorded {
     fn identity(&self) -> &Identity {
         &self.identity
     }

@@ -1,6 +1,6 @@
 //! What programs print, and the figure of each that counts: the one that it sums up itself.
 
-use crate::goal::Direction::{self, Max, Min};
+use crate::goal::Sense::{self, Max, Min};
 
 /// A figure of a program.
 pub(super) struct Known {
@@ -9,7 +9,7 @@ pub(super) struct Known {
     /// What the figure is.
     pub(super) what: &'static str,
     /// Whether less or more of it is better.
-    pub(super) better: Direction,
+    pub(super) better: Sense,
     /// Where it is, as `--metric` takes it.
     pub(super) locator: &'static str,
 }
@@ -17,7 +17,7 @@ pub(super) struct Known {
 const fn known(
     program: &'static str,
     what: &'static str,
-    better: Direction,
+    better: Sense,
     locator: &'static str,
 ) -> Known {
     Known { program, what, better, locator }

@@ -12,7 +12,7 @@ use regex_lite::{Captures, Regex};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::goal::Direction;
+use crate::goal::Sense;
 use known::{KNOWN, Known};
 
 /// Where a number is in an output.
@@ -34,7 +34,7 @@ pub struct Measurand {
     pub what: String,
     /// Whether less or more of it is better.
     #[serde(serialize_with = "better")]
-    pub better: Direction,
+    pub better: Sense,
     /// The line of the first output that it was in.
     pub line: String,
     /// Its value there.
@@ -43,7 +43,7 @@ pub struct Measurand {
     locator: Locator,
 }
 
-fn better<S: serde::Serializer>(of: &Direction, to: S) -> Result<S::Ok, S::Error> {
+fn better<S: serde::Serializer>(of: &Sense, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(of.in_words())
 }
 
@@ -184,9 +184,9 @@ impl Measurand {
         command: &str,
         output: &str,
         named: Option<&Locator>,
-        asked: Option<Direction>,
+        asked: Option<Sense>,
     ) -> Result<Self, String> {
-        let usual = asked.unwrap_or(Direction::Min);
+        let usual = asked.unwrap_or(Sense::Min);
         if let Some(locator) = named {
             return Self::new("by --metric", usual, locator.clone(), output);
         }
@@ -214,7 +214,7 @@ impl Measurand {
         Self::new(&what, known.better, locator.clone(), output)
     }
 
-    fn new(what: &str, better: Direction, locator: Locator, output: &str) -> Result<Self, String> {
+    fn new(what: &str, better: Sense, locator: Locator, output: &str) -> Result<Self, String> {
         let (value, line) = locator.find(output)?;
         Ok(Self { what: what.into(), better, line, value, locator })
     }

@@ -13,7 +13,7 @@ fn choose(command: &str, output: &str) -> Result<Measurand, String> {
 
 #[test]
 fn each_known_program_counts_by_the_figure_that_it_sums_up() {
-    use Direction::{Max, Min};
+    use Sense::{Max, Min};
     for (command, output, value, better) in [
         ("netperf -H b -t TCP_RR", sample!("netperf-tcp-rr.txt"), 31546.19, Max),
         ("netperf -t TCP_RR -c -C", sample!("netperf-tcp-rr-cpu.txt"), 23094.86, Max),
@@ -67,7 +67,7 @@ fn no_number_counts_where_it_is_not_clear_which() {
     }
     // A program that is known, and an output that is not its own.
     assert_eq!(choose("netperf -P 0 -v 0", "45914.72 \n").unwrap().value, 45_914.72);
-    let asked = Some(Direction::Max);
+    let asked = Some(Sense::Max);
     let why = Measurand::choose("ping b", sample!("ping.txt"), None, asked).unwrap_err();
     assert!(why.contains("mean round trip in us, of which less is better"), "{why}");
 }

@@ -49,7 +49,7 @@ struct Pending {
 
 /// A slot of a connection, or of its agent, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct AdmissionSlot {
     admission: Arc<Admission>,
     from: IpAddr,
     number: u64,
@@ -66,7 +66,7 @@ impl Admission {
         self: &Arc<Self>,
         from: IpAddr,
         stream: &TcpStream,
-    ) -> std::io::Result<Option<Slot>> {
+    ) -> std::io::Result<Option<AdmissionSlot>> {
         let (from, stream) = (counted_as(from), stream.try_clone()?);
         let mut slots = self.slots();
         if slots.threads >= MAX_THREADS {
@@ -88,11 +88,11 @@ impl Admission {
         slots.threads += 1;
         slots.pending.push(Pending { number, from, stream });
         drop(slots);
-        Ok(Some(Slot { admission: Arc::clone(self), from, number, is_agent: false }))
+        Ok(Some(AdmissionSlot { admission: Arc::clone(self), from, number, is_agent: false }))
     }
 }
 
-impl Slot {
+impl AdmissionSlot {
     /// Makes the slot of a connection that of an agent.
     pub(super) fn start_agent(&mut self) -> Result<()> {
         let mut slots = self.admission.slots();
@@ -114,7 +114,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for AdmissionSlot {
     fn drop(&mut self) {
         let mut slots = self.admission.slots();
         slots.threads -= 1;
@@ -141,7 +141,7 @@ mod tests {
     }
 
     impl Door {
-        fn enter(&self, from: &str) -> Option<(TcpStream, Slot)> {
+        fn enter(&self, from: &str) -> Option<(TcpStream, AdmissionSlot)> {
             let stream = TcpStream::connect(self.listener.local_addr().unwrap()).unwrap();
             let (far, _) = self.listener.accept().unwrap();
             let slot = self.admission.enter(from.parse().unwrap(), &far).unwrap()?;

@@ -18,7 +18,7 @@ use rustix::net::sockopt::{
 };
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::admission::{Admission, Slot};
+use super::admission::{Admission, AdmissionSlot};
 use super::allowed::{Allowed, allowed};
 use super::channel::{self, Receiver, Sender};
 use super::code::{Code, VARIABLE};
@@ -190,7 +190,7 @@ fn session(
     stream: &TcpStream,
     from: IpAddr,
     ((mut sender, mut receiver), until): ((Sender, Receiver), Instant),
-    mut slot: Slot,
+    mut slot: AdmissionSlot,
 ) {
     let text = match receiver.receive(Some(until)) {
         Ok(Some(text)) => text,

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use anyhow::Result;
 use base::prng::Prng;
 
-use super::{Found, Measure, Point, SAME, Search, Trial};
+use super::{Measure, Point, SAME, Search, SearchResult, Trial};
 use crate::figures::{Figures, Metric, linear, logarithm};
 use crate::goal::Goal;
 
@@ -86,7 +86,7 @@ fn mean<'a>(mut rounds: impl ExactSizeIterator<Item = &'a Logarithms>) -> Figure
 impl Search<'_> {
     /// Lets those that may be the best have further rounds, until one is left, all that are left
     /// are the same, or the budget is used up.
-    pub(super) fn finals(mut self, measure: &mut Measure<'_>) -> Result<Found> {
+    pub(super) fn finals(mut self, measure: &mut Measure<'_>) -> Result<SearchResult> {
         let mut order: Vec<usize> = (0..self.trials.len()).collect();
         order.sort_by(|a, b| self.cost(*a).total_cmp(&self.cost(*b)));
         let mut left: Vec<usize> = order.into_iter().take(FINALISTS).collect();
@@ -103,7 +103,7 @@ impl Search<'_> {
         let best = self.winner(&left);
         let best = self.without_the_needless(best, measure)?;
         let rivals = left.into_iter().filter(|at| *at != best).collect();
-        Ok(Found { trials: self.trials, best, rivals })
+        Ok(SearchResult { trials: self.trials, best, rivals })
     }
 
     /// A pick without what does nothing for it: a part on an axis beside the first, such as a limit

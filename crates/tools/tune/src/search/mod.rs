@@ -73,7 +73,7 @@ impl Trial {
 
 /// What a search has found.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct SearchResult {
     /// All trials, in the order in which they were first made.
     pub trials: Vec<Trial>,
     /// The best of them.
@@ -110,7 +110,7 @@ pub fn search(
     goal: &Goal,
     method: Method,
     measure: &mut Measure<'_>,
-) -> Result<Found> {
+) -> Result<SearchResult> {
     let budget = match method {
         Method::Guided(budget) => {
             Budget { trials: budget.trials.max(space.specials.len()), ..budget }

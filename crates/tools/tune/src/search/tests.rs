@@ -8,7 +8,7 @@ use crate::setting::{Change, Setting, State, Value};
 
 /// A NIC, a host and a load.
 #[derive(Clone, Copy, Debug)]
-struct World {
+struct ModelNic {
     /// Round trip without any hold, in microseconds.
     base_us: f64,
     /// Packets in a microsecond.
@@ -26,7 +26,7 @@ struct World {
     noise: u64,
 }
 
-impl World {
+impl ModelNic {
     fn drawn(random: &mut Prng, noise: u64) -> Self {
         let mut draw = |low: f64, high: f64| {
             let share = random.below(1_000_001) as f64 / 1e6;
@@ -84,7 +84,7 @@ fn space() -> Space {
 }
 
 /// Goals whose limits are somewhere within what the NIC can do.
-fn goals(world: &World, space: &Space) -> Vec<Goal> {
+fn goals(world: &ModelNic, space: &Space) -> Vec<Goal> {
     // A little beside what one of the settings does, as a round number would be.
     let middle = |metric| 1.03 * third(space, metric, &|change| world.figures(change));
     let (p99, cpu) = (middle(Metric::P99), middle(Metric::Cpu));
@@ -121,8 +121,8 @@ fn distance(truth: &dyn Fn(&Point) -> Figures, goal: &Goal, space: &Space, pick:
 /// A host with more to set than the receive timer: it defers interrupts itself, its completions
 /// wait, kernel threads may poll.
 #[derive(Clone, Copy, Debug)]
-struct Host {
-    world: World,
+struct ModelHost {
+    world: ModelNic,
     /// What a kernel thread adds to a round trip, and takes from the CPU time of a packet, in
     /// microseconds.
     thread_us: f64,
@@ -131,9 +131,9 @@ struct Host {
     completion_share: f64,
 }
 
-impl Host {
+impl ModelHost {
     fn drawn(random: &mut Prng) -> Self {
-        let world = World::drawn(random, 0);
+        let world = ModelNic::drawn(random, 0);
         let mut draw = |low: u64, high: u64| (low + random.below(high - low)) as f64 / 1_000.0;
         let (thread_us, thread_saves_us) = (draw(500, 20_000), draw(0, 200));
         Self { world, thread_us, thread_saves_us, completion_share: draw(0, 300) }
@@ -190,7 +190,7 @@ fn deferral_threads_and_completions_are_found_in_twelve_trials() {
     assert_eq!((space.axes.len(), space.usual_trials()), (5, 12));
     let mut distances = Vec::new();
     for seed in 0..25 {
-        let host = Host::drawn(&mut Prng::new(seed));
+        let host = ModelHost::drawn(&mut Prng::new(seed));
         let figures = |change: &Change| host.figures(change);
         let tails = ["min p99.9", "min max", "min latency", "min interrupts", "min cpu"];
         let limits = [Metric::P999, Metric::Max].map(|metric| {
@@ -216,7 +216,7 @@ fn distances(worlds: u64, noise: u64) -> Vec<(f64, String)> {
     let space = space();
     for seed in 0..worlds {
         let mut random = Prng::new(seed);
-        let world = World::drawn(&mut random, noise);
+        let world = ModelNic::drawn(&mut random, noise);
         for goal in goals(&world, &space) {
             let mut measure = |point: &Point| Ok(world.measured(&space.change(point), &mut random));
             let found = search(&space, &goal, Method::Guided(Budget::USUAL), &mut measure).unwrap();
@@ -254,7 +254,7 @@ fn a_limit_of_frames_that_does_nothing_is_not_picked() {
     for seed in 0..100 {
         let mut random = Prng::new(seed);
         // Eight frames take longer than the longest hold.
-        let world = World { rate: 0.007, ..World::drawn(&mut random, 60) };
+        let world = ModelNic { rate: 0.007, ..ModelNic::drawn(&mut random, 60) };
         let goal = "min latency, interrupts < 3000".parse().unwrap();
         let mut measure = |point: &Point| Ok(world.measured(&space.change(point), &mut random));
         let found = search(&space, &goal, Method::Guided(Budget::USUAL), &mut measure).unwrap();

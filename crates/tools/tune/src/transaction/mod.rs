@@ -12,14 +12,14 @@
 //!    read back, and only then the journal forgets.
 //!
 //! An error, or the end of the function that holds a [`Transaction`], undoes it. Ctrl-C and signals
-//! set a flag that whoever works looks at ([`sys::interrupted`]). SIGKILL is the guard's
+//! set a flag that whoever works looks at ([`sys::ctrl_c`]). SIGKILL is the guard's
 //! business, and so is a process that is stopped: [`Transaction::check_in_force`] says whether the
 //! guard has acted. Where guard and process are killed together, the next command undoes the change
 //! ([`super::recover`]).
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::device::Device;
+use super::device::TunedDevice;
 use super::failpoint::failpoint;
 use super::guard::Guard;
 use super::journal::{Held, Journal, Kept, Store, Trying, changed};
@@ -124,7 +124,7 @@ pub fn took(before: &State, change: &Change, after: &State) -> Vec<SettingResult
 }
 
 /// Refuses what a device cannot do, before anything is changed.
-pub fn check(device: &dyn Device, change: &Change) -> Result<()> {
+pub fn check(device: &dyn TunedDevice, change: &Change) -> Result<()> {
     let named: Vec<Setting> = change.settings().collect();
     let state = device.read_with(&named).context("nothing was changed")?;
     let name = &device.identity().name;
@@ -150,7 +150,7 @@ pub fn check(device: &dyn Device, change: &Change) -> Result<()> {
 
 /// A change that is undone when this is dropped, unless it was [kept](Self::keep).
 pub struct Transaction<'a> {
-    device: &'a dyn Device,
+    device: &'a dyn TunedDevice,
     store: Store,
     held: Held,
     journal: Journal,
@@ -166,7 +166,7 @@ impl<'a> Transaction<'a> {
     /// Begins a change by `what`, a command of Earmark, with a guard. `named` are the settings that
     /// it may change, if they are of single queues, NAPI instances or sysctls.
     pub fn begin(
-        device: &'a dyn Device,
+        device: &'a dyn TunedDevice,
         store: &Store,
         what: &str,
         named: impl Iterator<Item = Setting>,
@@ -175,7 +175,7 @@ impl<'a> Transaction<'a> {
     }
 
     pub(crate) fn prepare(
-        device: &'a dyn Device,
+        device: &'a dyn TunedDevice,
         store: &Store,
         what: &str,
         named: Vec<Setting>,

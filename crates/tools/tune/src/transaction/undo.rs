@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::device::Device;
+use crate::device::TunedDevice;
 use crate::failpoint::failpoint;
 use crate::journal::{Held, Journal, Store};
 use crate::setting::{Change, Mechanism, Setting, State};
@@ -22,7 +22,7 @@ pub fn since_boot() -> u64 {
 
 /// The journal of a device as it is: one of an earlier boot, or of a device that is gone and whose
 /// name another one has taken, has nothing to undo.
-pub fn current(store: &Store, device: &dyn Device) -> Result<Journal> {
+pub fn current(store: &Store, device: &dyn TunedDevice) -> Result<Journal> {
     let boot = boot()?;
     let new = || Journal::new(&boot, device.identity().clone());
     let journal = store.read(device.identity())?;
@@ -37,7 +37,12 @@ pub fn current(store: &Store, device: &dyn Device) -> Result<Journal> {
 ///
 /// # Errors
 /// If the device is not as it was afterwards; the journal is as it was, then.
-pub fn undo(device: &dyn Device, store: &Store, held: &Held, journal: &mut Journal) -> Result<()> {
+pub fn undo(
+    device: &dyn TunedDevice,
+    store: &Store,
+    held: &Held,
+    journal: &mut Journal,
+) -> Result<()> {
     let Some(trying) = &journal.trying else { return Ok(()) };
     put_back(device, &trying.before)?;
     let without = Journal { trying: None, ..journal.clone() };
@@ -51,7 +56,7 @@ pub fn undo(device: &dyn Device, store: &Store, held: &Held, journal: &mut Journ
 ///
 /// # Errors
 /// If it is not; the message says what differs and how to set it by hand.
-pub fn put_back(device: &dyn Device, before: &State) -> Result<()> {
+pub fn put_back(device: &dyn TunedDevice, before: &State) -> Result<()> {
     let named: Vec<Setting> = before.0.keys().copied().collect();
     let left = || Ok::<_, anyhow::Error>(device.way_back(before, &device.read_with(&named)?));
     let way = left()?;
@@ -76,7 +81,7 @@ pub fn put_back(device: &dyn Device, before: &State) -> Result<()> {
     if left.is_empty() { Ok(()) } else { bail!("{}", by_hand(device, &left)) }
 }
 
-fn by_hand(device: &dyn Device, left: &Change) -> String {
+fn by_hand(device: &dyn TunedDevice, left: &Change) -> String {
     let name = &device.identity().name;
     let is_coalescing = |setting: Setting| setting.mechanism() == Mechanism::Coalescing;
     let command = if left.settings().all(is_coalescing) { "ethtool -C" } else { "earmark apply" };

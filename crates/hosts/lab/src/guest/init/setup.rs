@@ -146,7 +146,7 @@ fn connect(settings: &InitSettings) -> Result<(), InitError> {
     let interface = settings.station.interface();
     netlink.rename(&nic, &interface).map_err(fail)?;
     let link = LinkSettings { mtu: settings.mtu, ..LinkSettings::default() };
-    netlink.join(&settings.station, &link).map_err(fail)?;
+    settings.station.join(&netlink, &link).map_err(fail)?;
     if let Some((rx_usecs, rx_frames)) = settings.coalescing {
         // A kernel whose driver has no such settings has none that could be wrong.
         let _ = coalescing::set_coalescing(&interface, rx_usecs, rx_frames);

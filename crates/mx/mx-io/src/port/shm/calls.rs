@@ -16,7 +16,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use sys::memory::{CACHE_LINE, Memory, Words};
+use sys::memory::{CACHE_LINE, SharedMemory, Words};
 
 pub(super) const MOST: usize = 1024;
 /// Words before the bits.
@@ -25,20 +25,20 @@ const WORDS: usize = BEFORE + MOST / u64::BITS as usize;
 
 pub(super) struct Calls {
     words: Words<AtomicU64>,
-    memory: Arc<Memory>,
+    memory: Arc<SharedMemory>,
 }
 
 impl Calls {
     pub(super) fn new() -> io::Result<Self> {
-        Ok(Self::of(Memory::new(WORDS * size_of::<u64>())?))
+        Ok(Self::of(SharedMemory::new(WORDS * size_of::<u64>())?))
     }
 
     pub(super) fn adopt(file: OwnedFd) -> io::Result<Self> {
         let bytes = (WORDS * size_of::<u64>()).next_multiple_of(sys::page::size());
-        Ok(Self::of(Memory::adopt(file, bytes)?))
+        Ok(Self::of(SharedMemory::adopt(file, bytes)?))
     }
 
-    fn of(memory: Arc<Memory>) -> Self {
+    fn of(memory: Arc<SharedMemory>) -> Self {
         Self { words: Words::new(&memory, 0, WORDS), memory }
     }
 

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use ::mx::wire::BULK_FRAME;
-use sys::memory::{Buffers, CACHE_LINE, Memory, Words};
+use sys::memory::{Buffers, CACHE_LINE, SharedMemory, Words};
 
 const LINES_AT: usize = 3 * CACHE_LINE;
 const WORD: usize = size_of::<u64>();
@@ -70,11 +70,11 @@ struct Shared {
     control: Words<AtomicU64>,
     words: Words<AtomicU64>,
     bytes: Buffers,
-    memory: Arc<Memory>,
+    memory: Arc<SharedMemory>,
 }
 
 impl Shared {
-    fn new(memory: Arc<Memory>, lines: u32) -> Self {
+    fn new(memory: Arc<SharedMemory>, lines: u32) -> Self {
         let bytes = lines as usize * CACHE_LINE;
         Self {
             lines,
@@ -140,7 +140,7 @@ pub(super) struct Producer {
 impl Producer {
     /// A new ring of so many lines, a [possible](is_possible) number.
     pub(super) fn new(lines: u32) -> io::Result<Self> {
-        let memory = Memory::new(Shared::size(lines))?;
+        let memory = SharedMemory::new(Shared::size(lines))?;
         Ok(Self { ring: Shared::new(memory, lines), next: 0, taken: 0 })
     }
 
@@ -249,7 +249,7 @@ impl Consumer {
     /// number.
     pub(super) fn adopt(file: OwnedFd, lines: u32) -> io::Result<Self> {
         let bytes = Shared::size(lines).next_multiple_of(sys::page::size());
-        let memory = Memory::adopt(file, bytes)?;
+        let memory = SharedMemory::adopt(file, bytes)?;
         Ok(Self { ring: Shared::new(memory, lines), next: 0, lost: 0, waits: false })
     }
 

@@ -8,6 +8,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::{Deserialize, Serialize};
+use sys::netlink::{LinkSettings, Netlink, NetlinkError};
 
 /// Prefix length of the IPv4 network that all stations share.
 pub const IPV4_PREFIX: u8 = 24;
@@ -62,5 +63,25 @@ impl Station {
     /// Its IP addresses, each with the length of its prefix.
     pub fn addresses(&self) -> [(IpAddr, u8); 2] {
         [(self.ipv4.into(), IPV4_PREFIX), (self.ipv6.into(), IPV6_PREFIX)]
+    }
+
+    /// Makes its interface a part of its network: configured, up and addressed. A kernel without
+    /// IPv6 is no error: IPv4 alone still makes a lab.
+    pub(crate) fn join(
+        &self,
+        netlink: &Netlink,
+        settings: &LinkSettings,
+    ) -> Result<(), NetlinkError> {
+        let interface = self.interface();
+        netlink.configure(&interface, settings)?;
+        netlink.silence_ipv6(&interface)?;
+        netlink.up(&interface)?;
+        for (ip, prefix) in self.addresses() {
+            match netlink.add_address(&interface, ip, prefix) {
+                Err(error) if ip.is_ipv6() && error.is_no_ipv6() => {}
+                outcome => outcome?,
+            }
+        }
+        Ok(())
     }
 }

@@ -47,7 +47,7 @@ pub fn outlive(status: i32) -> io::Result<Arc<AtomicBool>> {
             pass_on();
         }
     };
-    thread::Builder::new().name("interrupts".into()).spawn(pass_on)?;
+    thread::Builder::new().name("sigint".into()).spawn(pass_on)?;
     Ok(interrupted)
 }
 
