@@ -7,7 +7,7 @@ use netlink_sys::{Socket, protocols::NETLINK_GENERIC};
 
 use super::error::DeviceError;
 use super::message::{self, Message};
-use super::tlv::{Malformed, Tlv, Tlvs, Writer};
+use super::tlv::{Malformed, Tlvs, Writer};
 
 /// The family that knows the others (`GENL_ID_CTRL`).
 const CONTROL: u16 = 0x10;
@@ -130,12 +130,4 @@ impl Family {
 fn family_id(answer: &[u8]) -> Option<u16> {
     let id = Tlvs::new(answer).flatten().find(|tlv| tlv.kind == FAMILY_ID)?;
     id.number().ok()?.try_into().ok()
-}
-
-/// Calls `each` for all attributes.
-pub(super) fn for_each(
-    attributes: Tlvs<'_>,
-    mut each: impl FnMut(&Tlv<'_>) -> Result<(), Malformed>,
-) -> Result<(), Malformed> {
-    attributes.into_iter().try_for_each(|attribute| each(&attribute?))
 }

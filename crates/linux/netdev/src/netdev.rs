@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::error::DeviceError;
-use super::genl::{About, Failure, Family, for_each};
+use super::genl::{About, Failure, Family};
 use super::tlv::{Malformed, Tlvs, Writer};
 use sys::ethtool::Control;
 
@@ -239,7 +239,8 @@ impl Netdev {
 /// Reads the attributes of an answer to `napi-get`.
 pub fn parse_napi(attributes: &[u8]) -> Result<Napi, Malformed> {
     let (mut parsed, mut id) = (Napi::default(), None);
-    for_each(Tlvs::new(attributes), |attribute| {
+    for attribute in Tlvs::new(attributes) {
+        let attribute = attribute?;
         match attribute.kind {
             napi::IFINDEX => parsed.ifindex = attribute.word()?,
             napi::ID => id = Some(attribute.word()?),
@@ -251,8 +252,7 @@ pub fn parse_napi(attributes: &[u8]) -> Result<Napi, Malformed> {
             napi::THREADED => parsed.threaded = Threaded::of(attribute.word()?),
             _ => {}
         }
-        Ok(())
-    })?;
+    }
     parsed.id = id.ok_or(Malformed::Missing { kind: napi::ID })?;
     Ok(parsed)
 }
@@ -276,7 +276,8 @@ pub fn encode_napi(change: &NapiChange, request: &mut Writer) {
 /// Reads the attributes of an answer to `queue-get`.
 pub fn parse_queue(attributes: &[u8]) -> Result<Queue, Malformed> {
     let (mut ifindex, mut id, mut direction, mut napi) = (0, None, None, None);
-    for_each(Tlvs::new(attributes), |attribute| {
+    for attribute in Tlvs::new(attributes) {
+        let attribute = attribute?;
         // `NETDEV_A_QUEUE_...`
         match attribute.kind {
             1 => id = Some(attribute.word()?),
@@ -285,8 +286,7 @@ pub fn parse_queue(attributes: &[u8]) -> Result<Queue, Malformed> {
             4 => napi = Some(attribute.word()?),
             _ => {}
         }
-        Ok(())
-    })?;
+    }
     let id = id.ok_or(Malformed::Missing { kind: 1 })?;
     let direction = direction.ok_or(Malformed::Missing { kind: 3 })?;
     Ok(Queue { ifindex, direction, id, napi })
@@ -296,7 +296,8 @@ pub fn parse_queue(attributes: &[u8]) -> Result<Queue, Malformed> {
 pub fn parse_queue_counters(attributes: &[u8]) -> Result<QueueCounters, Malformed> {
     let (mut ifindex, mut id, mut direction) = (0, None, None);
     let mut counters = BTreeMap::new();
-    for_each(Tlvs::new(attributes), |attribute| {
+    for attribute in Tlvs::new(attributes) {
+        let attribute = attribute?;
         match attribute.kind {
             qstats::IFINDEX => ifindex = attribute.word()?,
             qstats::QUEUE_TYPE => direction = direction_of(attribute.word()?),
@@ -307,8 +308,7 @@ pub fn parse_queue_counters(attributes: &[u8]) -> Result<QueueCounters, Malforme
                 }
             }
         }
-        Ok(())
-    })?;
+    }
     let id = id.ok_or(Malformed::Missing { kind: qstats::QUEUE_ID })?;
     let direction = direction.ok_or(Malformed::Missing { kind: qstats::QUEUE_TYPE })?;
     Ok(QueueCounters { ifindex, direction, id, counters })

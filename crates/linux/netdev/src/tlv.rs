@@ -89,6 +89,32 @@ impl<'a> Tlvs<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
+
+    /// Those of one type.
+    pub(crate) fn of_kind(self, kind: u16) -> Result<Vec<Tlv<'a>>, Malformed> {
+        let is_one = |it: &Result<Tlv<'_>, _>| it.as_ref().map_or(true, |tlv| tlv.kind == kind);
+        self.filter(is_one).collect()
+    }
+
+    /// All of them as what they say.
+    pub(crate) fn read<R: Reply>(self) -> Result<R, Malformed> {
+        let mut reply = R::default();
+        for attribute in self {
+            reply.take(&attribute?)?;
+        }
+        Ok(reply)
+    }
+}
+
+/// What an answer of the kernel says, made of its attributes one by one.
+pub trait Reply: Default {
+    /// Takes an attribute; one that is not known is passed over.
+    fn take(&mut self, attribute: &Tlv<'_>) -> Result<(), Malformed>;
+}
+
+/// Reads the attributes of an answer.
+pub fn parse<R: Reply>(attributes: &[u8]) -> Result<R, Malformed> {
+    Tlvs::new(attributes).read()
 }
 
 impl<'a> Iterator for Tlvs<'a> {

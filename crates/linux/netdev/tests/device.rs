@@ -47,7 +47,6 @@ fn tap__takes_its_only_parameter_and_says_so() {
     let change = Coalesce::new().with(Parameter::RxFrames, 16);
     ok(ethtool.set_coalesce("tap", &change));
     assert_eq!(ok(ethtool.coalesce("tap")), change);
-    assert_eq!(change.difference(&before), before);
     assert_eq!(ok(ethtool.driver("tap")).name, "tun");
 
     let refused = ethtool.set_coalesce("tap", &Coalesce::new().with(Parameter::RxUsecs, 9));

@@ -1,9 +1,8 @@
 //! The policies that come with Earmark, on recorded devices.
 
-use netdev::ethtool::{
-    Coalesce, Driver, Parameter, parse_coalesce, parse_features, parse_rings, parse_timestamps,
-};
+use netdev::ethtool::{Coalesce, Driver, Parameter};
 use netdev::read_device;
+use netdev::tlv::parse;
 use show::check::{BUILT_IN, Outcome, Policy, check};
 use show::report::Report;
 
@@ -32,10 +31,10 @@ fn of_answers(driver: &str) -> Report {
     Report {
         name: "eth0".into(),
         driver: Some(Driver { name: driver.into(), ..Driver::default() }),
-        coalescing: first("coalesce").map(|it| parse_coalesce(&it).unwrap()),
-        rings: first("rings").map(|it| parse_rings(&it).unwrap()),
-        features: Some(parse_features(&answer(driver, "features")).unwrap()),
-        timestamps: first("timestamps").map(|it| parse_timestamps(&it).unwrap()),
+        coalescing: first("coalesce").map(|it| parse(&it).unwrap()),
+        rings: first("rings").map(|it| parse(&it).unwrap()),
+        features: Some(parse(&answer(driver, "features")).unwrap()),
+        timestamps: first("timestamps").map(|it| parse(&it).unwrap()),
         ..Report::default()
     }
     .with_delays()

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::parameter::Parameter;
-use crate::genl::for_each;
-use crate::tlv::{Malformed, Tlv, Tlvs, Writer};
+use crate::tlv::{Malformed, Reply, Tlv, Writer};
 
 /// The steps that adaptive moderation chooses from when it receives (`..._RX_PROFILE`).
 const RX_PROFILE: u16 = 29;
@@ -79,57 +78,38 @@ impl Coalesce {
     pub fn is_empty(&self) -> bool {
         self.parameters.is_empty() && self.rx_profile.is_none() && self.tx_profile.is_none()
     }
-
-    /// What to change so that `self` becomes `wanted`, as far as `wanted` has it.
-    pub fn difference(&self, wanted: &Self) -> Self {
-        let differs = |of: &Option<_>, wanted: &Option<_>| (of != wanted).then(|| wanted.clone());
-        let changed = wanted.iter().filter(|(name, value)| self.get(*name) != Some(*value));
-        Self {
-            parameters: changed.collect(),
-            rx_profile: differs(&self.rx_profile, &wanted.rx_profile).flatten(),
-            tx_profile: differs(&self.tx_profile, &wanted.tx_profile).flatten(),
-        }
-    }
 }
 
-/// Reads the attributes of `ETHTOOL_MSG_COALESCE_GET_REPLY`. Unknown ones are passed over.
-pub fn parse_coalesce(attributes: &[u8]) -> Result<Coalesce, Malformed> {
-    let mut coalesce = Coalesce::new();
-    for_each(Tlvs::new(attributes), |attribute| {
+impl Reply for Coalesce {
+    fn take(&mut self, attribute: &Tlv<'_>) -> Result<(), Malformed> {
         match attribute.kind {
-            RX_PROFILE => coalesce.rx_profile = Some(profile(attribute)?),
-            TX_PROFILE => coalesce.tx_profile = Some(profile(attribute)?),
+            RX_PROFILE => self.rx_profile = Some(profile(attribute)?),
+            TX_PROFILE => self.tx_profile = Some(profile(attribute)?),
             kind => {
                 if let Some(parameter) = Parameter::of_attribute(kind) {
-                    coalesce.set(parameter, attribute.word()?);
+                    self.set(parameter, attribute.word()?);
                 }
             }
         }
         Ok(())
-    })?;
-    Ok(coalesce)
+    }
 }
 
 fn profile(attribute: &Tlv<'_>) -> Result<Vec<ProfileStep>, Malformed> {
-    let mut steps = Vec::new();
-    for_each(attribute.nested(), |step| {
-        if step.kind != STEP {
-            return Ok(());
-        }
-        let mut values = ProfileStep::default();
-        for_each(step.nested(), |value| {
-            match value.kind {
-                STEP_USEC => values.usec = Some(value.word()?),
-                STEP_PACKETS => values.pkts = Some(value.word()?),
-                STEP_COMPLETIONS => values.comps = Some(value.word()?),
-                _ => {}
-            }
-            Ok(())
-        })?;
-        steps.push(values);
+    attribute.nested().of_kind(STEP)?.iter().map(|step| step.nested().read()).collect()
+}
+
+impl Reply for ProfileStep {
+    fn take(&mut self, attribute: &Tlv<'_>) -> Result<(), Malformed> {
+        let field = match attribute.kind {
+            STEP_USEC => &mut self.usec,
+            STEP_PACKETS => &mut self.pkts,
+            STEP_COMPLETIONS => &mut self.comps,
+            _ => return Ok(()),
+        };
+        *field = Some(attribute.word()?);
         Ok(())
-    })?;
-    Ok(steps)
+    }
 }
 
 /// Appends the attributes of `ETHTOOL_MSG_COALESCE_SET`, or of an answer: they are the same.

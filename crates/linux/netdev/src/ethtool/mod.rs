@@ -7,45 +7,33 @@
 //! Kernels before 5.6 lack the family, and some of its requests are younger. Coalescing and the
 //! driver's name are then asked for by ioctl (`legacy.rs`, `driver.rs`).
 
-mod bitset;
-mod channels;
 mod coalesce;
 mod driver;
-mod eee;
-mod features;
 mod flow_rule;
 mod flow_rules;
 mod legacy;
-mod link;
 mod parameter;
 mod per_queue;
-mod rings;
+mod reply;
 mod rss;
-mod strings;
-mod timestamps;
 
 use std::collections::BTreeMap;
+use std::io;
 
 use super::error::DeviceError;
 use super::genl::{About, Failure, Family};
-use super::tlv::{Malformed, Writer};
+use super::tlv::{Reply, Writer, parse};
 use sys::ethtool::{Control, check_name};
 
-pub use channels::{Channels, encode_combined, parse_channels};
-pub use coalesce::{Coalesce, ProfileStep, encode_coalesce, parse_coalesce};
+pub use coalesce::{Coalesce, ProfileStep, encode_coalesce};
 pub use driver::{Driver, parse_driver};
-pub use eee::{Eee, parse_eee};
-pub use features::{Features, parse_features};
 pub use flow_rule::{Action, Field, Flow, FlowRule, parse_flow_rule};
 pub use flow_rules::{FlowRules, PlacedRule};
 pub use legacy::parse_legacy;
-pub use link::{Link, parse_link_modes, parse_link_state};
 pub use parameter::{Parameter, UnknownParameter};
 pub use per_queue::QueueCoalesce;
-pub use rings::{Rings, parse_rings};
+pub use reply::{Channels, Eee, Features, Link, LinkState, Rings, Strings, Timestamps};
 pub use rss::{HashFields, Rss, parse_rss};
-pub use strings::parse_strings;
-pub use timestamps::{Timestamps, parse_timestamps};
 
 /// Requests (`ETHTOOL_MSG_..._GET` and `_SET`).
 mod command {
@@ -104,11 +92,10 @@ impl Ethtool {
     /// How the device waits before it interrupts.
     pub fn coalesce(&self, device: &str) -> Result<Coalesce, DeviceError> {
         let action = "read the coalescing of";
-        if self.family.is_none() {
-            return legacy::coalesce(&self.control, device)
-                .map_err(|cause| refused(action, device, cause));
+        match self.family {
+            Some(_) => self.read(action, device, command::COALESCE),
+            None => self.control(action, device, legacy::coalesce),
         }
-        self.read(action, device, command::COALESCE, parse_coalesce)
     }
 
     /// Changes what `change` has, and nothing else.
@@ -119,14 +106,14 @@ impl Ethtool {
     /// If there is no such device, or its driver refuses; then nothing is changed.
     pub fn set_coalesce(&self, device: &str, change: &Coalesce) -> Result<(), DeviceError> {
         let action = "change the coalescing of";
-        let Some(family) = &self.family else {
-            let outcome = legacy::set_coalesce(&self.control, device, change);
-            return outcome.map_err(|cause| refused(action, device, cause));
-        };
-        let fail = |failure: Failure| failure.of(action, device);
-        let mut request = about(device).map_err(fail)?;
-        encode_coalesce(change, &mut request);
-        family.ask(command::SET_COALESCE, About::One, &request).map(drop).map_err(fail)
+        let by_ioctl =
+            |control: &Control, device: &str| legacy::set_coalesce(control, device, change);
+        match self.family {
+            Some(_) => self.change(action, device, command::SET_COALESCE, |request| {
+                encode_coalesce(change, request);
+            }),
+            None => self.control(action, device, by_ioctl),
+        }
     }
 
     /// The coalescing of single queues, for drivers that have it: queue number and settings.
@@ -138,9 +125,9 @@ impl Ethtool {
         device: &str,
         queues: u32,
     ) -> Result<Vec<QueueCoalesce>, DeviceError> {
-        let action = "read the coalescing of the queues of";
-        per_queue::queue_coalesce(&self.control, device, queues)
-            .map_err(|cause| refused(action, device, cause))
+        self.control("read the coalescing of the queues of", device, |control, device| {
+            per_queue::queue_coalesce(control, device, queues)
+        })
     }
 
     /// Changes what `change` has on one queue.
@@ -150,67 +137,62 @@ impl Ethtool {
         queue: u32,
         change: &Coalesce,
     ) -> Result<(), DeviceError> {
-        per_queue::set_queue_coalesce(&self.control, device, queue, change)
-            .map_err(|cause| refused("change the coalescing of a queue of", device, cause))
+        self.control("change the coalescing of a queue of", device, |control, device| {
+            per_queue::set_queue_coalesce(control, device, queue, change)
+        })
     }
 
     /// How many descriptors the rings have.
     pub fn rings(&self, device: &str) -> Result<Rings, DeviceError> {
-        self.read("read the rings of", device, command::RINGS, parse_rings)
+        self.read("read the rings of", device, command::RINGS)
     }
 
     /// How many queues there are.
     pub fn channels(&self, device: &str) -> Result<Channels, DeviceError> {
-        self.read("read the channels of", device, command::CHANNELS, parse_channels)
+        self.read("read the channels of", device, command::CHANNELS)
     }
 
     /// Sets how many queues both receive and send (`ethtool -L DEV combined N`).
     pub fn set_combined_channels(&self, device: &str, count: u32) -> Result<(), DeviceError> {
-        let action = "change the channels of";
-        let fail = |failure: Failure| failure.of(action, device);
-        let mut request = about(device).map_err(fail)?;
-        encode_combined(count, &mut request);
-        let family = self.family(action, device)?;
-        family.ask(command::SET_CHANNELS, About::One, &request).map(drop).map_err(fail)
+        self.change("change the channels of", device, command::SET_CHANNELS, |request| {
+            request.put_u32(reply::COMBINED, count);
+        })
     }
 
     /// How many queues receive: for drivers that do not say how many channels there are.
     pub fn receive_queues(&self, device: &str) -> Result<u32, DeviceError> {
-        flow_rules::receive_queues(&self.control, device)
-            .map_err(|cause| refused("read the receive queues of", device, cause))
+        self.control("read the receive queues of", device, flow_rules::receive_queues)
     }
 
     /// How the device spreads packets over its queues (`ethtool -x`).
     pub fn rss(&self, device: &str) -> Result<Rss, DeviceError> {
-        rss::read(&self.control, device).map_err(|cause| refused("read the hash of", device, cause))
+        self.control("read the hash of", device, rss::read)
     }
 
     /// Sets the table that makes queues of hashes (`ethtool -X`); it is as long as before.
     pub fn set_rss_table(&self, device: &str, table: &[u32]) -> Result<(), DeviceError> {
-        rss::set_table(&self.control, device, table)
-            .map_err(|cause| refused("change the hash's table of", device, cause))
+        self.control("change the hash's table of", device, |control, device| {
+            rss::set_table(control, device, table)
+        })
     }
 
     /// What the hash of these packets is made of.
     pub fn hash_fields(&self, device: &str, flow: Flow) -> Result<HashFields, DeviceError> {
-        rss::hash_fields(&self.control, device, flow)
-            .map_err(|cause| refused("read what is hashed by", device, cause))
+        self.control("read what is hashed by", device, |control, device| {
+            rss::hash_fields(control, device, flow)
+        })
     }
 
     /// Where the device has rules that choose queues (`ethtool -n`).
     pub fn flow_rules(&self, device: &str) -> Result<FlowRules, DeviceError> {
-        flow_rules::rules(&self.control, device)
-            .map_err(|cause| refused("read the rules of", device, cause))
+        self.control("read the rules of", device, flow_rules::rules)
     }
 
     /// The rule at a location; `None`: there is none.
-    pub fn flow_rule(
-        &self,
-        device: &str,
-        location: u32,
-    ) -> Result<Option<PlacedRule>, DeviceError> {
-        flow_rules::rule(&self.control, device, location)
-            .map_err(|cause| refused("read a rule of", device, cause))
+    pub fn flow_rule(&self, device: &str, at: u32) -> Result<Option<PlacedRule>, DeviceError> {
+        self.control("read a rule of", device, |control, device| {
+            flow_rules::rule(control, device, at)
+        })
     }
 
     /// Adds a rule; without a location, where the driver likes, if it can choose. Drivers replace
@@ -221,90 +203,125 @@ impl Ethtool {
         location: Option<u32>,
         rule: &FlowRule,
     ) -> Result<(), DeviceError> {
-        flow_rules::insert(&self.control, device, location, rule)
-            .map_err(|cause| refused("add a rule to", device, cause))
+        self.control("add a rule to", device, |control, device| {
+            flow_rules::insert(control, device, location, rule)
+        })
     }
 
     /// Removes the rule at a location.
     pub fn delete_flow_rule(&self, device: &str, location: u32) -> Result<(), DeviceError> {
-        flow_rules::delete(&self.control, device, location)
-            .map_err(|cause| refused("remove a rule of", device, cause))
+        self.control("remove a rule of", device, |control, device| {
+            flow_rules::delete(control, device, location)
+        })
     }
 
     /// Whether rules count: `ntuple-filters` of `ethtool -k`.
     pub fn has_ntuple(&self, device: &str) -> Result<bool, DeviceError> {
-        driver::flags(&self.control, device)
-            .map(|flags| flags & driver::NTUPLE != 0)
-            .map_err(|cause| refused("read the flags of", device, cause))
+        let flags = self.control("read the flags of", device, driver::flags)?;
+        Ok(flags & driver::NTUPLE != 0)
     }
 
     /// Makes rules count or not (`ethtool -K DEV ntuple on`). Off removes them.
     pub fn set_ntuple(&self, device: &str, on: bool) -> Result<(), DeviceError> {
-        driver::set_flag(&self.control, device, driver::NTUPLE, on)
-            .map_err(|cause| refused("switch the rules of", device, cause))
+        self.control("switch the rules of", device, |control, device| {
+            driver::set_flag(control, device, driver::NTUPLE, on)
+        })
     }
 
     /// Which offloads are on, and which could be.
     pub fn features(&self, device: &str) -> Result<Features, DeviceError> {
-        self.read("read the features of", device, command::FEATURES, parse_features)
+        self.read("read the features of", device, command::FEATURES)
     }
 
     /// Speed, duplex, and whether the link is there.
     pub fn link(&self, device: &str) -> Result<Link, DeviceError> {
         let action = "read the link of";
-        let mut link = self.read(action, device, command::LINK_MODES, parse_link_modes)?;
-        link.is_up = self.read(action, device, command::LINK_STATE, parse_link_state)?;
-        Ok(link)
+        let link: Link = self.read(action, device, command::LINK_MODES)?;
+        let LinkState(is_up) = self.read(action, device, command::LINK_STATE)?;
+        Ok(Link { is_up, ..link })
     }
 
     /// Whether the link sleeps while it is idle (`ethtool --show-eee`).
     pub fn eee(&self, device: &str) -> Result<Eee, DeviceError> {
-        self.read("read the EEE of", device, command::EEE, parse_eee)
+        self.read("read the EEE of", device, command::EEE)
     }
 
     /// Which timestamps the device makes.
     pub fn timestamps(&self, device: &str) -> Result<Timestamps, DeviceError> {
-        self.read("read the timestamping of", device, command::TIMESTAMPS, parse_timestamps)
+        self.read("read the timestamping of", device, command::TIMESTAMPS)
     }
 
     /// The driver, as `ethtool -i` has it.
     pub fn driver(&self, device: &str) -> Result<Driver, DeviceError> {
-        driver::read(&self.control, device)
-            .map_err(|cause| refused("read the driver of", device, cause))
+        self.control("read the driver of", device, driver::read)
     }
 
     /// The driver's own counters by name, as `ethtool -S` has them.
     pub fn statistics(&self, device: &str) -> Result<BTreeMap<String, u64>, DeviceError> {
         let action = "read the driver's counters of";
-        let fail = |failure: Failure| failure.of(action, device);
-        let mut request = about(device).map_err(fail)?;
-        strings::of_statistics(&mut request);
-        let answer = self.family(action, device)?.ask_one(command::STRINGS, &request);
-        let names = answer.and_then(|answer| Ok(parse_strings(&answer)?)).map_err(fail)?;
-        let values = driver::statistics(&self.control, device, names.len());
-        let values = values.map_err(|cause| refused(action, device, cause))?;
+        let family = self.family(action, device)?;
+        let names = || {
+            let mut request = about(device)?;
+            request.nest(reply::SETS, |sets| {
+                // `ETHTOOL_A_STRINGSET_ID`, `ETH_SS_STATS`
+                sets.nest(reply::SET, |set| {
+                    set.put_u32(1, 1);
+                });
+            });
+            Ok(parse(&family.ask_one(command::STRINGS, &request)?)?)
+        };
+        let Strings(names) = names().map_err(|failure: Failure| failure.of(action, device))?;
+        let values = self.control(action, device, |control, device| {
+            driver::statistics(control, device, names.len())
+        })?;
         Ok(names.into_iter().zip(values).collect())
     }
 
-    fn read<T>(
+    fn read<R: Reply>(
         &self,
         action: &'static str,
         device: &str,
         command: u8,
-        parse: impl FnOnce(&[u8]) -> Result<T, Malformed>,
-    ) -> Result<T, DeviceError> {
+    ) -> Result<R, DeviceError> {
         let family = self.family(action, device)?;
         let read = || Ok(parse(&family.ask_one(command, &about(device)?)?)?);
         read().map_err(|failure: Failure| failure.of(action, device))
     }
 
+    /// Asks by ioctl.
+    fn control<T>(
+        &self,
+        action: &'static str,
+        device: &str,
+        ask: impl FnOnce(&Control, &str) -> io::Result<T>,
+    ) -> Result<T, DeviceError> {
+        ask(&self.control, device).map_err(|cause| refused(action, device, cause))
+    }
+
+    /// Asks the family for a change.
+    fn change(
+        &self,
+        action: &'static str,
+        device: &str,
+        command: u8,
+        fill: impl FnOnce(&mut Writer),
+    ) -> Result<(), DeviceError> {
+        let family = self.family(action, device)?;
+        let ask = || {
+            let mut request = about(device)?;
+            fill(&mut request);
+            family.ask(command, About::One, &request).map(drop)
+        };
+        ask().map_err(|failure: Failure| failure.of(action, device))
+    }
+
     fn family(&self, action: &'static str, device: &str) -> Result<&Family, DeviceError> {
-        let missing = || refused(action, device, std::io::Error::from_raw_os_error(libc::ENOSYS));
+        let missing = || refused(action, device, io::Error::from_raw_os_error(libc::ENOSYS));
         self.family.as_ref().ok_or_else(missing)
     }
 }
 
-fn refused(action: &'static str, device: &str, cause: std::io::Error) -> DeviceError {
+fn refused(action: &'static str, device: &str, cause: io::Error) -> DeviceError {
     Failure::from(cause).of(action, device)
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use base::quantity::Unit;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -70,39 +71,45 @@ pub enum Parameter {
     RxCqeNsecs = 32,
 }
 
-/// All of them with their names, in the order in which `ethtool -c` prints them, nearly.
-const NAMES: [(Parameter, &str); 29] = {
+/// Unit of a switch: none.
+const SWITCH: Option<Unit> = None;
+const COUNT: Option<Unit> = Some(Unit::Count);
+const MICROS: Option<Unit> = Some(Unit::Micros);
+
+/// All of them with their names and units, in the order in which `ethtool -c` prints them, nearly.
+const TABLE: [(Parameter, &str, Option<Unit>); 29] = {
     use Parameter::*;
+    use Unit::{Nanos, Seconds};
     [
-        (RxUsecs, "rx-usecs"),
-        (RxFrames, "rx-frames"),
-        (RxUsecsIrq, "rx-usecs-irq"),
-        (RxFramesIrq, "rx-frames-irq"),
-        (TxUsecs, "tx-usecs"),
-        (TxFrames, "tx-frames"),
-        (TxUsecsIrq, "tx-usecs-irq"),
-        (TxFramesIrq, "tx-frames-irq"),
-        (StatsBlockUsecs, "stats-block-usecs"),
-        (AdaptiveRx, "adaptive-rx"),
-        (AdaptiveTx, "adaptive-tx"),
-        (PktRateLow, "pkt-rate-low"),
-        (RxUsecsLow, "rx-usecs-low"),
-        (RxFramesLow, "rx-frames-low"),
-        (TxUsecsLow, "tx-usecs-low"),
-        (TxFramesLow, "tx-frames-low"),
-        (PktRateHigh, "pkt-rate-high"),
-        (RxUsecsHigh, "rx-usecs-high"),
-        (RxFramesHigh, "rx-frames-high"),
-        (TxUsecsHigh, "tx-usecs-high"),
-        (TxFramesHigh, "tx-frames-high"),
-        (SampleInterval, "sample-interval"),
-        (CqeModeTx, "cqe-mode-tx"),
-        (CqeModeRx, "cqe-mode-rx"),
-        (TxAggrMaxBytes, "tx-aggr-max-bytes"),
-        (TxAggrMaxFrames, "tx-aggr-max-frames"),
-        (TxAggrTimeUsecs, "tx-aggr-time-usecs"),
-        (RxCqeFrames, "rx-cqe-frames"),
-        (RxCqeNsecs, "rx-cqe-nsecs"),
+        (RxUsecs, "rx-usecs", MICROS),
+        (RxFrames, "rx-frames", COUNT),
+        (RxUsecsIrq, "rx-usecs-irq", MICROS),
+        (RxFramesIrq, "rx-frames-irq", COUNT),
+        (TxUsecs, "tx-usecs", MICROS),
+        (TxFrames, "tx-frames", COUNT),
+        (TxUsecsIrq, "tx-usecs-irq", MICROS),
+        (TxFramesIrq, "tx-frames-irq", COUNT),
+        (StatsBlockUsecs, "stats-block-usecs", MICROS),
+        (AdaptiveRx, "adaptive-rx", SWITCH),
+        (AdaptiveTx, "adaptive-tx", SWITCH),
+        (PktRateLow, "pkt-rate-low", COUNT),
+        (RxUsecsLow, "rx-usecs-low", MICROS),
+        (RxFramesLow, "rx-frames-low", COUNT),
+        (TxUsecsLow, "tx-usecs-low", MICROS),
+        (TxFramesLow, "tx-frames-low", COUNT),
+        (PktRateHigh, "pkt-rate-high", COUNT),
+        (RxUsecsHigh, "rx-usecs-high", MICROS),
+        (RxFramesHigh, "rx-frames-high", COUNT),
+        (TxUsecsHigh, "tx-usecs-high", MICROS),
+        (TxFramesHigh, "tx-frames-high", COUNT),
+        (SampleInterval, "sample-interval", Some(Seconds)),
+        (CqeModeTx, "cqe-mode-tx", SWITCH),
+        (CqeModeRx, "cqe-mode-rx", SWITCH),
+        (TxAggrMaxBytes, "tx-aggr-max-bytes", COUNT),
+        (TxAggrMaxFrames, "tx-aggr-max-frames", COUNT),
+        (TxAggrTimeUsecs, "tx-aggr-time-usecs", MICROS),
+        (RxCqeFrames, "rx-cqe-frames", COUNT),
+        (RxCqeNsecs, "rx-cqe-nsecs", Some(Nanos)),
     ]
 };
 
@@ -112,18 +119,18 @@ const NAMES: [(Parameter, &str); 29] = {
 pub struct UnknownParameter(String);
 
 fn all_names() -> String {
-    NAMES.map(|(_, name)| name).join(", ")
+    TABLE.map(|(_, name, _)| name).join(", ")
 }
 
 impl Parameter {
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
-        NAMES.into_iter().map(|(parameter, _)| parameter)
+        TABLE.into_iter().map(|(parameter, ..)| parameter)
     }
 
     /// Its name, as `ethtool -C` takes it.
     pub fn name(self) -> &'static str {
-        NAMES.into_iter().find(|(parameter, _)| *parameter == self).map_or("", |(_, name)| name)
+        self.row().map_or("", |(_, name, _)| name)
     }
 
     /// The parameter of a netlink attribute, if it is one.
@@ -131,9 +138,18 @@ impl Parameter {
         Self::all().find(|parameter| *parameter as u16 == kind)
     }
 
+    /// The unit of its values; `None` for a switch, which is 0 or 1.
+    pub fn unit(self) -> Option<Unit> {
+        self.row().and_then(|(.., unit)| unit)
+    }
+
     /// Whether it is on or off, and no number.
     pub fn is_switch(self) -> bool {
-        matches!(self, Self::AdaptiveRx | Self::AdaptiveTx | Self::CqeModeRx | Self::CqeModeTx)
+        self.unit().is_none()
+    }
+
+    fn row(self) -> Option<(Self, &'static str, Option<Unit>)> {
+        TABLE.into_iter().find(|(parameter, ..)| *parameter == self)
     }
 }
 
@@ -147,8 +163,8 @@ impl FromStr for Parameter {
     type Err = UnknownParameter;
 
     fn from_str(text: &str) -> Result<Self, UnknownParameter> {
-        let found = NAMES.into_iter().find(|(_, name)| *name == text);
-        found.map(|(parameter, _)| parameter).ok_or_else(|| UnknownParameter(text.to_owned()))
+        let found = TABLE.into_iter().find(|(_, name, _)| *name == text);
+        found.map(|(parameter, ..)| parameter).ok_or_else(|| UnknownParameter(text.to_owned()))
     }
 }
 
@@ -180,5 +196,6 @@ mod tests {
         assert!(
             [0, 1, 29, 30, 33, 65_535].map(Parameter::of_attribute).iter().all(Option::is_none)
         );
+        assert_eq!("tx-aggr-time-usecs".parse::<Parameter>().unwrap().unit(), MICROS);
     }
 }

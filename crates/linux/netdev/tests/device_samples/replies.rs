@@ -1,16 +1,17 @@
 //! Answers of netlink that were recorded.
 
 use netdev::ethtool::{
-    Eee, Parameter, parse_channels, parse_coalesce, parse_eee, parse_features, parse_flow_rule,
-    parse_link_modes, parse_link_state, parse_rings, parse_rss, parse_strings, parse_timestamps,
+    Channels, Coalesce, Eee, Features, Link, LinkState, Parameter, Rings, Strings, Timestamps,
+    parse_flow_rule, parse_rss,
 };
 use netdev::netdev::{Direction, Napi, Threaded, parse_napi, parse_queue, parse_queue_counters};
+use netdev::tlv::parse;
 
 use crate::recorded::{answer, answers};
 
 #[test]
 fn virtio_net__settings() {
-    let coalesce = parse_coalesce(&answer("virtio_net", "coalesce")).unwrap();
+    let coalesce = parse::<Coalesce>(&answer("virtio_net", "coalesce")).unwrap();
     let expected = [
         (Parameter::RxUsecs, 0),
         (Parameter::RxFrames, 1),
@@ -22,25 +23,25 @@ fn virtio_net__settings() {
     assert_eq!(coalesce.is_on(Parameter::AdaptiveRx), Some(false));
     assert_eq!(coalesce.is_on(Parameter::AdaptiveTx), None);
 
-    let rings = parse_rings(&answer("virtio_net", "rings")).unwrap();
+    let rings = parse::<Rings>(&answer("virtio_net", "rings")).unwrap();
     assert_eq!((rings.rx, rings.rx_max, rings.rx_mini), (Some(256), Some(256), None));
-    let channels = parse_channels(&answer("virtio_net", "channels")).unwrap();
+    let channels = parse::<Channels>(&answer("virtio_net", "channels")).unwrap();
     assert_eq!((channels.combined, channels.receiving(), channels.rx), (Some(1), 1, None));
-    let link = parse_link_modes(&answer("virtio_net", "link_modes")).unwrap();
+    let link = parse::<Link>(&answer("virtio_net", "link_modes")).unwrap();
     assert_eq!((link.speed_mbps, link.is_full_duplex), (None, None));
-    assert_eq!(parse_link_state(&answer("virtio_net", "link_state")).unwrap(), Some(true));
+    assert_eq!(parse(&answer("virtio_net", "link_state")), Ok(LinkState(Some(true))));
 }
 
 #[test]
 fn virtio_net__names() {
-    let features = parse_features(&answer("virtio_net", "features")).unwrap();
+    let features = parse::<Features>(&answer("virtio_net", "features")).unwrap();
     assert!(features.is_on("rx-gro") && !features.is_on("rx-lro"), "{features:?}");
-    let timestamps = parse_timestamps(&answer("virtio_net", "timestamps")).unwrap();
+    let timestamps = parse::<Timestamps>(&answer("virtio_net", "timestamps")).unwrap();
     let names: Vec<_> = timestamps.capabilities.iter().map(String::as_str).collect();
     assert_eq!(names, ["software-receive", "software-system-clock", "software-transmit"]);
     assert_eq!(timestamps.phc_index, None);
     assert!(!timestamps.has_hardware_receive());
-    let strings = parse_strings(&answer("virtio_net", "strings")).unwrap();
+    let Strings(strings) = parse(&answer("virtio_net", "strings")).unwrap();
     assert_eq!((strings.len(), &*strings[0], &*strings[19]), (20, "rx_drops", "tx0_tx_timeouts"));
 }
 
@@ -66,11 +67,11 @@ fn virtio_net__queues() {
 #[test]
 fn veth__all() {
     assert!(answers("veth", "coalesce").is_empty(), "it has none");
-    let link = parse_link_modes(&answer("veth", "link_modes")).unwrap();
+    let link = parse::<Link>(&answer("veth", "link_modes")).unwrap();
     assert_eq!((link.speed_mbps, link.is_full_duplex), (Some(10_000), Some(true)));
-    let features = parse_features(&answer("veth", "features")).unwrap();
+    let features = parse::<Features>(&answer("veth", "features")).unwrap();
     assert!(features.is_on("rx-gro") && !features.is_offered("rx-lro"));
-    let channels = parse_channels(&answer("veth", "channels")).unwrap();
+    let channels = parse::<Channels>(&answer("veth", "channels")).unwrap();
     assert_eq!((channels.rx, channels.combined, channels.receiving()), (Some(1), None, 1));
     assert_eq!(parse_napi(&answer("veth", "napi")).unwrap().threaded, Some(Threaded::Disabled));
 }
@@ -108,7 +109,7 @@ fn igb_and_ixgbe__rules_as_their_sources_have_them() {
 
 #[test]
 fn igb__a_link_that_sleeps_and_a_thread_that_does_not() {
-    let eee = parse_eee(&answer("igb", "eee")).unwrap();
+    let eee = parse::<Eee>(&answer("igb", "eee")).unwrap();
     let (active, enabled, tx_lpi_enabled) = (true, true, true);
     assert_eq!(eee, Eee { active, enabled, tx_lpi_enabled, tx_lpi_timer_us: 0 });
     let napi = parse_napi(&answer("igb", "napi")).unwrap();
@@ -138,10 +139,9 @@ fn recorded_answers__cut_short_or_changed__never_panic() {
 }
 
 fn all_parsers(bytes: &[u8]) {
-    let _ = parse_coalesce(bytes);
-    let _ = (parse_rings(bytes), parse_channels(bytes), parse_features(bytes));
-    let _ = (parse_link_modes(bytes), parse_link_state(bytes), parse_timestamps(bytes));
-    let _ = (parse_strings(bytes), parse_napi(bytes), parse_queue(bytes), parse_eee(bytes));
-    let _ = parse_queue_counters(bytes);
+    let _ = (parse::<Coalesce>(bytes), parse::<Rings>(bytes), parse::<Channels>(bytes));
+    let _ = (parse::<Features>(bytes), parse::<Link>(bytes), parse::<LinkState>(bytes));
+    let _ = (parse::<Timestamps>(bytes), parse::<Strings>(bytes), parse::<Eee>(bytes));
+    let _ = (parse_napi(bytes), parse_queue(bytes), parse_queue_counters(bytes));
     let _ = (parse_flow_rule(bytes), parse_rss(&words(bytes)));
 }

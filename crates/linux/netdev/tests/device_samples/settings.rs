@@ -1,9 +1,9 @@
 //! Coalescing as drivers have it, put together byte by byte, and messages around it.
 
 use netdev::ethtool::Parameter::{self, *};
-use netdev::ethtool::{Coalesce, ProfileStep, encode_coalesce, parse_coalesce};
+use netdev::ethtool::{Coalesce, ProfileStep, encode_coalesce};
 use netdev::message::{Message, read, write};
-use netdev::tlv::{Malformed, Writer};
+use netdev::tlv::{Malformed, Writer, parse};
 
 /// What drivers support (`supported_coalesce_params` in Linux), and the values that they start
 /// with.
@@ -79,7 +79,7 @@ fn answer(parameters: &[(Parameter, u32)]) -> Vec<u8> {
 #[test]
 fn coalescing_of_each_driver__is_what_it_supports_and_no_more() {
     for (driver, parameters) in DRIVERS {
-        let coalesce = parse_coalesce(&answer(parameters)).unwrap();
+        let coalesce = parse::<Coalesce>(&answer(parameters)).unwrap();
         assert_eq!(coalesce.iter().collect::<Vec<_>>(), parameters, "{driver}");
         let absent = Parameter::all().filter(|name| parameters.iter().all(|(has, _)| has != name));
         assert!(absent.map(|name| coalesce.get(name)).all(|value| value.is_none()), "{driver}");
@@ -102,7 +102,7 @@ fn profiles__are_nested_twice() {
         0, 0, 1, 0, 0,
     ];
     assert_eq!(written.bytes()[..first.len()], first);
-    assert_eq!(parse_coalesce(written.bytes()).unwrap(), coalesce);
+    assert_eq!(parse::<Coalesce>(written.bytes()).unwrap(), coalesce);
     let text = serde_json::to_string(&coalesce).unwrap();
     assert!(
         text.starts_with(r#"{"parameters":{"adaptive-rx":1},"rx_profile":[{"usec":1"#),
@@ -119,7 +119,7 @@ fn lengths__that_lie__are_errors_at_any_depth() {
         bytes[24..26].copy_from_slice(&length.to_le_bytes());
         let left = bytes.len() - 24;
         let claimed = length.into();
-        assert_eq!(parse_coalesce(&bytes), Err(Malformed::Length { claimed, left }));
+        assert_eq!(parse::<Coalesce>(&bytes), Err(Malformed::Length { claimed, left }));
     }
     // A profile within a profile within a profile: only what belongs there is looked at.
     let mut nested = Writer::default();
@@ -130,7 +130,7 @@ fn lengths__that_lie__are_errors_at_any_depth() {
             });
         });
     });
-    assert_eq!(parse_coalesce(nested.bytes()).unwrap().rx_profile, Some(Vec::new()));
+    assert_eq!(parse::<Coalesce>(nested.bytes()).unwrap().rx_profile, Some(Vec::new()));
     let mut wrong = Writer::default();
     wrong.nest(29, |profile| {
         profile.nest(1, |step| {
@@ -138,11 +138,11 @@ fn lengths__that_lie__are_errors_at_any_depth() {
         });
     });
     let expected = Err(Malformed::Value { kind: 1, length: 3 });
-    assert_eq!(parse_coalesce(wrong.bytes()), expected);
+    assert_eq!(parse::<Coalesce>(wrong.bytes()), expected);
     // A number that does not fit is none.
     let mut large = Writer::default();
     large.put_u64(2, 1 << 32);
-    assert_eq!(parse_coalesce(large.bytes()), Err(Malformed::Value { kind: 2, length: 8 }));
+    assert_eq!(parse::<Coalesce>(large.bytes()), Err(Malformed::Value { kind: 2, length: 8 }));
 }
 
 /// A message of the kernel: length, type, flags, sequence number, port, payload.

@@ -6,16 +6,15 @@
 use netdev::aspm::l1_exit_us;
 use netdev::cpus::{parse_list, parse_mask, write_list};
 use netdev::ethtool::{
-    FlowRule, encode_coalesce, parse_channels, parse_coalesce, parse_driver, parse_eee,
-    parse_features, parse_flow_rule, parse_legacy, parse_link_modes, parse_link_state, parse_rings,
-    parse_rss, parse_strings, parse_timestamps,
+    Channels, Coalesce, Eee, Features, FlowRule, Link, LinkState, Rings, Strings, Timestamps,
+    encode_coalesce, parse_driver, parse_flow_rule, parse_legacy, parse_rss,
 };
 use netdev::interrupts::parse_interrupts;
 use netdev::message::{self, Message};
 use netdev::names_in_proc_net_dev;
 use netdev::netdev::{parse_napi, parse_queue, parse_queue_counters};
 use netdev::softnet::parse_softnet;
-use netdev::tlv::Writer;
+use netdev::tlv::{Writer, parse};
 use netdev::virtualisation::parse_cpuinfo;
 
 /// The request that messages may belong to.
@@ -33,12 +32,12 @@ pub(crate) fn replay(bytes: &[u8]) {
 }
 
 fn attributes(bytes: &[u8]) {
-    if let Ok(coalesce) = parse_coalesce(bytes) {
+    if let Ok(coalesce) = parse::<Coalesce>(bytes) {
         let mut written = Writer::default();
         // A profile of any length is longer when it is written: what came as one byte is a word.
         if bytes.len() < 8_000 {
             encode_coalesce(&coalesce, &mut written);
-            let again = parse_coalesce(written.bytes()).expect("we have written it");
+            let again = parse::<Coalesce>(written.bytes()).expect("we have written it");
             for (parameter, value) in coalesce.iter() {
                 let value = if parameter.is_switch() { value.min(1) } else { value };
                 assert_eq!(again.get(parameter), Some(value), "{parameter}");
@@ -47,9 +46,9 @@ fn attributes(bytes: &[u8]) {
             assert_eq!((&again.rx_profile, &again.tx_profile), profiles);
         }
     }
-    let _ = (parse_rings(bytes), parse_channels(bytes), parse_features(bytes));
-    let _ = (parse_link_modes(bytes), parse_link_state(bytes), parse_timestamps(bytes));
-    let _ = (parse_strings(bytes), parse_driver(bytes), parse_eee(bytes), l1_exit_us(bytes));
+    let _ = (parse::<Rings>(bytes), parse::<Channels>(bytes), parse::<Features>(bytes));
+    let _ = (parse::<Link>(bytes), parse::<LinkState>(bytes), parse::<Timestamps>(bytes));
+    let _ = (parse::<Strings>(bytes), parse::<Eee>(bytes), parse_driver(bytes), l1_exit_us(bytes));
     let _ = (parse_napi(bytes), parse_queue(bytes), parse_queue_counters(bytes));
     let words = bytes.chunks_exact(4).map(|b| u32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
     let words: Vec<u32> = words.collect();

@@ -102,13 +102,9 @@ impl Key {
 
     pub(super) fn kind(self) -> ValueKind {
         match self {
-            Self::Coalescing(parameter) if parameter.is_switch() => ValueKind::Switch,
-            Self::Coalescing(Parameter::RxCqeNsecs) => ValueKind::Number(Unit::Nanos),
-            Self::Coalescing(parameter) if parameter.name().contains("usecs") => {
-                ValueKind::Number(Unit::Micros)
+            Self::Coalescing(parameter) => {
+                parameter.unit().map_or(ValueKind::Switch, ValueKind::Number)
             }
-            Self::Coalescing(Parameter::SampleInterval) => ValueKind::Number(Unit::Seconds),
-            Self::Coalescing(_) => ValueKind::Number(Unit::Count),
             Self::Other(other) => other.kind(),
         }
     }
@@ -145,19 +141,5 @@ mod tests {
         assert!(refused("adaptiverx").ends_with("is adaptive-rx meant?"));
         assert!(refused("longest-holds").ends_with("is longest-hold meant?"));
         assert!(refused("colour").contains("there are rx-usecs, rx-frames"));
-    }
-
-    #[test]
-    fn units_are_those_of_ethtool() {
-        for (name, kind) in [
-            ("rx-usecs-high", ValueKind::Number(Unit::Micros)),
-            ("tx-aggr-time-usecs", ValueKind::Number(Unit::Micros)),
-            ("rx-cqe-nsecs", ValueKind::Number(Unit::Nanos)),
-            ("sample-interval", ValueKind::Number(Unit::Seconds)),
-            ("rx-frames", ValueKind::Number(Unit::Count)),
-            ("cqe-mode-rx", ValueKind::Switch),
-        ] {
-            assert_eq!(name.parse::<Key>().unwrap().kind(), kind, "{name}");
-        }
     }
 }

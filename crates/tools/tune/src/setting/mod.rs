@@ -90,12 +90,22 @@ const QUEUE: &str = "queue:";
 /// What the name of any other number begins with.
 const SYSCTL: &str = "sysctl:";
 
-/// Declares the settings: a name, a mechanism and a unit for each.
+/// Declares the settings: parameters of coalescing, as [`Parameter`] has them, and the others, each
+/// with its name, mechanism and kind of values.
 macro_rules! settings {
-    ($($(#[$about:meta])* $variant:ident, $name:literal, $mechanism:ident, $kind:expr;)*) => {
+    (
+        $($parameter:ident)*;
+        $($(#[$about:meta])* $variant:ident, $name:literal, $mechanism:ident, $kind:expr;)*
+    ) => {
         /// One setting.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Setting {
+            /// The whole setting of a NIC of ours.
+            Strategy,
+            $(
+                #[doc = concat!("[`Parameter::", stringify!($parameter), "`]")]
+                $parameter,
+            )*
             $($(#[$about])* $variant,)*
             /// A setting of a single queue, or of the NAPI instance that polls it.
             Queue(u16, &'static Setting),
@@ -107,11 +117,23 @@ macro_rules! settings {
 
         impl Setting {
             /// Those of a device, in the order in which they are printed.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+            pub const ALL: &'static [Self] =
+                &[Self::Strategy, $(Self::$parameter,)* $(Self::$variant,)*];
+
+            /// The parameter of coalescing that it is, of the device or of a queue.
+            pub fn parameter(self) -> Option<Parameter> {
+                match self {
+                    $(Self::$parameter => Some(Parameter::$parameter),)*
+                    Self::Queue(_, of) => of.parameter(),
+                    _ => None,
+                }
+            }
 
             /// Its name, as ethtool or the kernel has it.
             pub fn name(self) -> Cow<'static, str> {
                 match self {
+                    Self::Strategy => "strategy".into(),
+                    $(Self::$parameter => Parameter::$parameter.name().into(),)*
                     $(Self::$variant => $name.into(),)*
                     Self::Queue(queue, of) => format!("{QUEUE}{queue}:{of}").into(),
                     Self::Sysctl(name) => format!("{SYSCTL}{name}").into(),
@@ -119,26 +141,28 @@ macro_rules! settings {
                 }
             }
 
-            /// What it belongs to.
+            /// The part of the system that it belongs to.
             pub fn mechanism(self) -> Mechanism {
                 match self {
+                    Self::Strategy => Mechanism::Strategy,
+                    $(Self::$parameter => Mechanism::Coalescing,)*
                     $(Self::$variant => Mechanism::$mechanism,)*
-                    Self::Queue(_, of) if of.mechanism() == Mechanism::Coalescing => {
-                        Mechanism::QueueCoalescing
-                    }
-                    Self::Queue(_, of) if of.mechanism() == Mechanism::Placement => {
-                        Mechanism::Placement
-                    }
-                    Self::Queue(..) => Mechanism::Napi,
+                    Self::Queue(_, of) => match of.mechanism() {
+                        Mechanism::Coalescing => Mechanism::QueueCoalescing,
+                        Mechanism::Placement => Mechanism::Placement,
+                        _ => Mechanism::Napi,
+                    },
                     Self::Sysctl(_) => Mechanism::Sysctl,
                     Self::Rule(_) => Mechanism::Steering,
                 }
             }
 
-            /// What its values are.
+            /// The kind of its values.
             pub fn kind(self) -> ValueKind {
-                use ValueKind::{Cpus, Number, Steps, Switch, Table, Text};
+                use ValueKind::{Cpus, Number, Steps, Switch, Table};
                 match self {
+                    Self::Strategy => ValueKind::Text,
+                    $(Self::$parameter => Parameter::$parameter.unit().map_or(Switch, Number),)*
                     $(Self::$variant => $kind,)*
                     Self::Queue(_, of) => of.kind(),
                     Self::Sysctl(_) => Number(Unit::Count),
@@ -150,66 +174,10 @@ macro_rules! settings {
 }
 
 settings! {
-    /// The whole setting of a NIC of ours.
-    Strategy, "strategy", Strategy, Text;
-    /// The driver changes the settings of reception as it sees fit.
-    AdaptiveRx, "adaptive-rx", Coalescing, Switch;
-    /// The same for transmission.
-    AdaptiveTx, "adaptive-tx", Coalescing, Switch;
-    /// How long a received packet may wait for its interrupt.
-    RxUsecs, "rx-usecs", Coalescing, Number(Unit::Micros);
-    /// How many received packets may wait for theirs.
-    RxFrames, "rx-frames", Coalescing, Number(Unit::Count);
-    /// `rx-usecs` while the host serves an interrupt.
-    RxUsecsIrq, "rx-usecs-irq", Coalescing, Number(Unit::Micros);
-    /// `rx-frames` while the host serves an interrupt.
-    RxFramesIrq, "rx-frames-irq", Coalescing, Number(Unit::Count);
-    /// How long a sent packet may wait until the completion interrupt.
-    TxUsecs, "tx-usecs", Coalescing, Number(Unit::Micros);
-    /// How many sent packets may wait for that.
-    TxFrames, "tx-frames", Coalescing, Number(Unit::Count);
-    /// `tx-usecs` while the host serves an interrupt.
-    TxUsecsIrq, "tx-usecs-irq", Coalescing, Number(Unit::Micros);
-    /// `tx-frames` while the host serves an interrupt.
-    TxFramesIrq, "tx-frames-irq", Coalescing, Number(Unit::Count);
-    /// The receive timer starts anew at each packet, not at the first one.
-    CqeModeRx, "cqe-mode-rx", Coalescing, Switch;
-    /// The transmit timer starts anew at each completion, not at the first one.
-    CqeModeTx, "cqe-mode-tx", Coalescing, Switch;
-    /// Below this rate, in packets a second, the `-low` values count.
-    PktRateLow, "pkt-rate-low", Coalescing, Number(Unit::Count);
-    /// `rx-usecs` at low rates.
-    RxUsecsLow, "rx-usecs-low", Coalescing, Number(Unit::Micros);
-    /// `rx-frames` at low rates.
-    RxFramesLow, "rx-frames-low", Coalescing, Number(Unit::Count);
-    /// `tx-usecs` at low rates.
-    TxUsecsLow, "tx-usecs-low", Coalescing, Number(Unit::Micros);
-    /// `tx-frames` at low rates.
-    TxFramesLow, "tx-frames-low", Coalescing, Number(Unit::Count);
-    /// Above this rate, in packets a second, the `-high` values count.
-    PktRateHigh, "pkt-rate-high", Coalescing, Number(Unit::Count);
-    /// `rx-usecs` at high rates.
-    RxUsecsHigh, "rx-usecs-high", Coalescing, Number(Unit::Micros);
-    /// `rx-frames` at high rates.
-    RxFramesHigh, "rx-frames-high", Coalescing, Number(Unit::Count);
-    /// `tx-usecs` at high rates.
-    TxUsecsHigh, "tx-usecs-high", Coalescing, Number(Unit::Micros);
-    /// `tx-frames` at high rates.
-    TxFramesHigh, "tx-frames-high", Coalescing, Number(Unit::Count);
-    /// How often the rate is measured, in seconds.
-    SampleInterval, "sample-interval", Coalescing, Number(Unit::Seconds);
-    /// How often the device updates its counters in memory.
-    StatsBlockUsecs, "stats-block-usecs", Coalescing, Number(Unit::Micros);
-    /// How many bytes of small packets are gathered before they are sent.
-    TxAggrMaxBytes, "tx-aggr-max-bytes", Coalescing, Number(Unit::Count);
-    /// How many small packets are gathered before they are sent.
-    TxAggrMaxFrames, "tx-aggr-max-frames", Coalescing, Number(Unit::Count);
-    /// How long small packets are gathered.
-    TxAggrTimeUsecs, "tx-aggr-time-usecs", Coalescing, Number(Unit::Micros);
-    /// How many received packets may share one completion entry.
-    RxCqeFrames, "rx-cqe-frames", Coalescing, Number(Unit::Count);
-    /// How long the first packet of a completion entry waits for others.
-    RxCqeNsecs, "rx-cqe-nsecs", Coalescing, Number(Unit::Nanos);
+    AdaptiveRx AdaptiveTx RxUsecs RxFrames RxUsecsIrq RxFramesIrq TxUsecs TxFrames TxUsecsIrq
+    TxFramesIrq CqeModeRx CqeModeTx PktRateLow RxUsecsLow RxFramesLow TxUsecsLow TxFramesLow
+    PktRateHigh RxUsecsHigh RxFramesHigh TxUsecsHigh TxFramesHigh SampleInterval StatsBlockUsecs
+    TxAggrMaxBytes TxAggrMaxFrames TxAggrTimeUsecs RxCqeFrames RxCqeNsecs;
     /// The steps of adaptive moderation of reception (DIM).
     RxProfile, "rx-profile", Profile, Steps;
     /// The same for transmission.
@@ -284,11 +252,6 @@ impl Setting {
             Self::Rule(placed) => Some(placed),
             _ => None,
         }
-    }
-
-    /// The parameter of coalescing that it is, of the device or of a queue.
-    pub fn parameter(self) -> Option<Parameter> {
-        self.of_device().unwrap_or(self).name().parse().ok()
     }
 
     /// A value with its unit, if the name does not say it: `20000ns`, but `50` of rx-usecs.
