@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tune::persist::{Format, Subject, Written};
-use tune::setting::{Change, Setting, State};
+use tune::setting::{Setting, State};
 
 mod common;
 use common::{Directory, Ended, in_network, needs};
@@ -33,7 +33,7 @@ const BACK: &str = "9\n20000\n";
 
 /// The state of some settings.
 fn state(text: &str) -> State {
-    State(text.parse::<Change>().unwrap().0.into_iter().collect())
+    text.parse().unwrap()
 }
 
 #[test]

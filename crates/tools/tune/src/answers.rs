@@ -33,13 +33,12 @@ impl Answers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setting::{Change, State};
+    use crate::testing::state;
     use crate::transaction::took;
 
     #[test]
     fn what_a_device_makes_of_a_setting_is_kept_once() {
-        let state = |text: &str| State(text.parse::<Change>().unwrap().0.into_iter().collect());
-        let asked: Change = "rx-usecs 51".parse().unwrap();
+        let asked = "rx-usecs 51".parse().unwrap();
         // As `iavf` counts.
         let (before, after) = (state("rx-usecs 50"), state("rx-usecs 52"));
         let mut answers = Answers::default();

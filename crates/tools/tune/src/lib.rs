@@ -17,10 +17,9 @@
 //! ```
 //! use tune::figures::{Figures, Metric};
 //! use tune::search::{Budget, Method, Space, search};
-//! use tune::setting::{Change, Setting, State, Value};
+//! use tune::setting::{Setting, Value};
 //!
-//! let present: Change = "rx-usecs 100".parse()?;
-//! let space = Space::of(&State(present.0.into_iter().collect()), 512);
+//! let space = Space::of(&"rx-usecs 100".parse()?, 512);
 //! let goal = "min interrupts, p50 < 60us".parse()?;
 //! let found = search(&space, &goal, Method::Guided(Budget::USUAL), &mut |point| {
 //!     let usecs = match space.change(point).get(Setting::RxUsecs) {
@@ -70,6 +69,8 @@ pub mod recover;
 pub mod search;
 pub mod session;
 pub mod setting;
+#[cfg(test)]
+mod testing;
 pub mod transaction;
 pub mod trial;
 pub mod workload;

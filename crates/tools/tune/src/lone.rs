@@ -104,7 +104,7 @@ fn frames_of(queue: Option<u16>) -> Setting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::fake::FakeDevice;
+    use crate::testing::FakeDevice;
 
     fn device(driver: &'static str, state: &str) -> FakeDevice {
         let mut device = FakeDevice::new("eth0", state);

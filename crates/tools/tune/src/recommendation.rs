@@ -471,7 +471,6 @@ fn short(metric: Metric, value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setting::Change;
 
     fn found(space: &Space, pick: &str) -> SearchResult {
         let trial = |point: &Point, interrupts: f64| Trial {
@@ -515,8 +514,7 @@ mod tests {
 
     #[test]
     fn rx_usecs_0_is_never_recommended_without_its_price() {
-        let state: Change = "adaptive-rx off rx-usecs 0 rx-frames 0".parse().unwrap();
-        let state = State(state.0.into_iter().collect());
+        let state: State = "adaptive-rx off rx-usecs 0 rx-frames 0".parse().unwrap();
         let space = Space::of(&state, 64);
         for pick in ["rx-usecs 0", "rx-usecs 0 rx-frames 8"] {
             let price = Recommendation::price_of(&space, &found(&space, pick), &state).unwrap();

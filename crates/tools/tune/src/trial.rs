@@ -237,7 +237,7 @@ fn busy_ticks(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::fake::FakeDevice;
+    use crate::testing::FakeDevice;
 
     #[test]
     fn busy_time_is_all_but_idling_and_what_others_took() {

@@ -1,7 +1,5 @@
 //! What can be tuned: a device whose settings can be read, changed, and read back.
 
-#[cfg(test)]
-pub mod fake;
 pub mod interface;
 mod napi;
 mod open;

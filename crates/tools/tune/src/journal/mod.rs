@@ -151,18 +151,10 @@ pub fn changed(before: &State, after: &State, asked: &[Setting]) -> Vec<Kept> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::DeviceKind;
-
-    fn state(text: &str) -> State {
-        State(text.parse::<crate::setting::Change>().unwrap().0.into_iter().collect())
-    }
+    use crate::testing::{identity, state};
 
     fn journal() -> Journal {
-        let (name, place) = ("eth0".to_owned(), "4026531840".to_owned());
-        Journal::new(
-            "boot",
-            Identity { kind: DeviceKind::Interface, name, place, number: 2, address: None },
-        )
+        Journal::new("boot", identity("eth0"))
     }
 
     #[test]

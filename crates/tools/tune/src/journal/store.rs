@@ -228,26 +228,24 @@ mod tests {
     use super::*;
     use crate::journal::{Kept, Trying};
     use crate::setting::{Setting, State, Value};
+    use crate::testing::{Scratch, identity};
 
     fn device(name: &str) -> Identity {
-        Identity {
-            kind: DeviceKind::Port,
-            name: name.into(),
-            place: "a/../b".into(),
-            number: 1,
-            address: None,
-        }
+        Identity { kind: DeviceKind::Port, place: "a/../b".into(), ..identity(name) }
     }
 
-    fn store() -> Store {
-        let name =
-            format!("earmark-store-{}-{:?}", std::process::id(), std::thread::current().id());
-        Store { directory: std::env::temp_dir().join(name) }
+    /// A journal with a change from 1 to 2.
+    fn kept() -> Journal {
+        let mut journal = Journal::new("boot", device("b0"));
+        let (before, after) = (Value::Number(1), Value::Number(2));
+        journal.keep(vec![Kept { setting: Setting::RxUsecs, before, after }]);
+        journal
     }
 
     #[test]
     fn a_journal_is_replaced_as_a_whole_and_goes_when_it_is_empty() {
-        let store = store();
+        let scratch = Scratch::new();
+        let store = scratch.store();
         let held = store.try_hold(&device("b0")).unwrap().unwrap();
         assert!(store.read(&device("b0")).unwrap().is_none());
         let mut journal = Journal::new("boot", device("b0"));
@@ -257,31 +255,29 @@ mod tests {
         journal.trying = Some(trying);
         store.write(&journal, &held).unwrap();
         assert_eq!(store.read(&device("b0")).unwrap().as_ref(), Some(&journal));
-        let (before, after) = (Value::Number(1), Value::Number(2));
-        journal.trying = None;
-        journal.keep(vec![Kept { setting: Setting::RxUsecs, before, after }]);
+        journal = kept();
         store.write(&journal, &held).unwrap();
         assert_eq!(store.all().into_iter().collect::<Result<Vec<_>>>().unwrap(), [journal.clone()]);
         journal.kept.clear();
         store.write(&journal, &held).unwrap();
         assert!(store.read(&device("b0")).unwrap().is_none() && store.all().is_empty());
-        fs::remove_dir_all(store.directory()).unwrap();
     }
 
     #[test]
     fn one_at_a_time_may_change_a_device() {
-        let store = store();
+        let scratch = Scratch::new();
+        let store = scratch.store();
         let held = store.try_hold(&device("b0")).unwrap();
         assert!(held.is_some() && store.try_hold(&device("b0")).unwrap().is_none());
         assert!(store.try_hold(&device("a0")).unwrap().is_some());
         drop(held);
         assert!(store.try_hold(&device("b0")).unwrap().is_some());
-        fs::remove_dir_all(store.directory()).unwrap();
     }
 
     #[test]
     fn a_journal_that_makes_no_sense_is_an_error_with_its_path() {
-        let store = store();
+        let scratch = Scratch::new();
+        let store = scratch.store();
         drop(store.try_hold(&device("b0")).unwrap());
         let path = store.directory().join(Store::name(&device("b0"), JOURNAL));
         for wrong in ["", "half of a journ", "\u{0}", "[]"] {
@@ -290,7 +286,6 @@ mod tests {
             assert!(error.contains("by hand") && error.contains("b0.journal"), "{error}");
             assert!(store.all()[0].is_err());
         }
-        fs::remove_dir_all(store.directory()).unwrap();
     }
 
     #[test]
@@ -301,11 +296,10 @@ mod tests {
     /// A journal says what is undone, so nobody else may have written it.
     #[test]
     fn journals_that_others_could_have_written_do_nothing() {
-        let store = store();
+        let scratch = Scratch::new();
+        let store = scratch.store();
         let held = store.try_hold(&device("b0")).unwrap().unwrap();
-        let mut journal = Journal::new("boot", device("b0"));
-        let (before, after) = (Value::Number(1), Value::Number(2));
-        journal.keep(vec![Kept { setting: Setting::RxUsecs, before, after }]);
+        let journal = kept();
         store.write(&journal, &held).unwrap();
         let directory = store.directory().to_owned();
         let path = directory.join(Store::name(&device("b0"), JOURNAL));
@@ -344,6 +338,5 @@ mod tests {
                 refused("it belongs to user 12345, not to root");
             }
         }
-        fs::remove_dir_all(&directory).unwrap();
     }
 }

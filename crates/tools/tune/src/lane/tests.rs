@@ -10,13 +10,10 @@ use netdev::ethtool::{FlowRules, HashFields, Rss};
 use serde::{Deserialize, Serialize};
 
 use super::*;
-use crate::device::{Counted, DeviceKind, Identity};
+use crate::device::{Counted, Identity};
 use crate::failpoint::failpoint;
+use crate::testing::{Scratch, identity, state};
 use crate::transaction::{current, put_back, undo};
-
-fn state(text: &str) -> State {
-    State(text.parse::<Change>().unwrap().0.into_iter().collect())
-}
 
 /// iavf with four queues: everything.
 fn whole() -> Capabilities {
@@ -194,7 +191,7 @@ fn ports_are_chosen_where_the_hash_is_known() {
 struct Recorded {
     #[serde(skip)]
     path: PathBuf,
-    #[serde(skip, default = "identity")]
+    #[serde(skip, default = "eth0")]
     identity: Identity,
     /// All but the rules.
     state: State,
@@ -204,9 +201,8 @@ struct Recorded {
     takes: Vec<String>,
 }
 
-fn identity() -> Identity {
-    let (kind, place) = (DeviceKind::Interface, "nowhere".to_owned());
-    Identity { kind, name: "eth0".into(), place, number: 1, address: None }
+fn eth0() -> Identity {
+    identity("eth0")
 }
 
 const FIRST: &str = "ntuple off rss-table 0,1,2,3/64 adaptive-rx on rx-usecs 50 \
@@ -217,7 +213,7 @@ impl Recorded {
         let theirs = "udp4,dst-port:319,queue:2".to_owned();
         let device = Self {
             path: path.to_owned(),
-            identity: identity(),
+            identity: eth0(),
             state: state(FIRST),
             rules: [(127, theirs)].into(),
             takes: takes.iter().map(ToString::to_string).collect(),
@@ -291,29 +287,6 @@ impl TunedDevice for Recorded {
     }
 }
 
-/// A directory of its own, which goes away.
-struct Place(PathBuf);
-
-impl Place {
-    fn new() -> Self {
-        let thread = std::thread::current().id();
-        let name = format!("earmark-lane-{}-{thread:?}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir(&path).unwrap();
-        Self(path)
-    }
-
-    fn store(&self) -> Store {
-        Store::find(Some(&self.0)).unwrap()
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Makes a lane on the device in `place`, without a guard, as `earmark lane` does.
 fn make_lane(device: &Recorded, place: &Path, packets: &str) -> Result<Made> {
     let capabilities = Capabilities { state: device.read()?, ..whole() };
@@ -327,8 +300,8 @@ fn make_lane(device: &Recorded, place: &Path, packets: &str) -> Result<Made> {
 
 #[test]
 fn a_driver_takes_what_it_can_and_the_rest_is_said() {
-    let place = Place::new();
-    let device = Recorded::new(&place.0.join("device"), &["tcp4", "ip4,tos:184,"]);
+    let place = Scratch::new();
+    let device = Recorded::new(&place.path("device"), &["tcp4", "ip4,tos:184,"]);
     let made = make_lane(&device, &place.0, "tcp-port=11211, dscp=46").unwrap();
     let rules: Vec<String> = made.rules.iter().map(|(placed, _)| placed.to_string()).collect();
     let expected = [
@@ -355,7 +328,7 @@ fn a_driver_takes_what_it_can_and_the_rest_is_said() {
 
 #[test]
 fn without_its_lane_a_queue_is_as_its_device_has_become() {
-    let mut journal = Journal::new("boot", identity());
+    let mut journal = Journal::new("boot", eth0());
     let change = |journal: &mut Journal, before: &str, after: &str| {
         journal.keep(crate::journal::changed(&state(before), &state(after), &[]));
     };
@@ -375,7 +348,7 @@ fn without_its_lane_a_queue_is_as_its_device_has_become() {
     let first = format!("rx-usecs 3 queue:1:rx-usecs 3 queue:2:rx-usecs 3 {rule} off");
     assert_eq!(journal.first().to_string(), first);
     // One that had a value of its own gets that.
-    let mut journal = Journal::new("boot", identity());
+    let mut journal = Journal::new("boot", eth0());
     let both = ["rx-usecs 50 queue:1:rx-usecs 8", "rx-usecs 100 queue:1:rx-usecs 0"];
     change(&mut journal, &format!("{} {rule} off", both[0]), &format!("{} {rule} on", both[1]));
     let without = without_lanes(&journal, &state(both[1]));
@@ -388,8 +361,8 @@ fn where_no_rule_is_taken_the_device_is_as_it_was() {
         (&["ether"][..], "what is left: VLAN priority, for senders that set it: earmark lane eth0"),
         (&[], "nothing is left"),
     ] {
-        let place = Place::new();
-        let device = Recorded::new(&place.0.join("device"), takes);
+        let place = Scratch::new();
+        let device = Recorded::new(&place.path("device"), takes);
         let said = format!("{:#}", make_lane(&device, &place.0, "tcp-port=11211").unwrap_err());
         assert!(said.contains("takes none of the rules") && said.contains(left), "{said}");
         assert_eq!(device.now(), device);
@@ -399,8 +372,8 @@ fn where_no_rule_is_taken_the_device_is_as_it_was() {
 
 #[test]
 fn a_rule_that_others_put_in_the_place_stays() {
-    let place = Place::new();
-    let device = Recorded::new(&place.0.join("device"), &["tcp4"]);
+    let place = Scratch::new();
+    let device = Recorded::new(&place.path("device"), &["tcp4"]);
     make_lane(&device, &place.0, "tcp-port=11211").unwrap();
     let mut now = device.now();
     let theirs = "tcp4,dst-port:22,queue:0".to_owned();
@@ -428,8 +401,8 @@ fn child_that_makes_a_lane() {
 fn a_lane_that_is_killed_at_any_step_is_undone() {
     let mut steps = 0;
     loop {
-        let place = Place::new();
-        let device = Recorded::new(&place.0.join("device"), &["tcp4", "ip4,tos:184,"]);
+        let place = Scratch::new();
+        let device = Recorded::new(&place.path("device"), &["tcp4", "ip4,tos:184,"]);
         let mut child = Command::new(std::env::current_exe().unwrap());
         child.args(["--exact", "lane::tests::child_that_makes_a_lane"]).env(CHILD, &place.0);
         let ended = child.env("EARMARK_KILL_AT", (steps + 1).to_string()).output().unwrap();

@@ -1,6 +1,6 @@
 //! A file of ours, and how it is known from those of others.
 
-use crate::setting::{Change, State};
+use crate::setting::State;
 
 /// What each file of ours begins with, after the line that names its interpreter if it has one;
 /// others are never overwritten.
@@ -53,6 +53,5 @@ pub(super) fn head(settings: &State) -> String {
 /// The settings of such a file; `None` if it has no such line.
 pub(super) fn settings_in_head(text: &str) -> Option<State> {
     let words = text.lines().take(3).find_map(|line| line.strip_prefix(SETTINGS))?;
-    let change: Change = words.parse().ok()?;
-    Some(State(change.0.into_iter().collect()))
+    words.parse().ok()
 }

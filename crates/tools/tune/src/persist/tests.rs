@@ -1,10 +1,7 @@
 use super::*;
-use crate::setting::{Change, Value, ValueKind};
+use crate::setting::{Value, ValueKind};
+use crate::testing::state;
 use netdev::setters::section;
-
-fn state(text: &str) -> State {
-    State(text.parse::<Change>().unwrap().0.into_iter().collect())
-}
 
 fn subject() -> Subject {
     Subject {

@@ -301,9 +301,10 @@ fn deferred(usecs: u64) -> Change {
 mod tests {
     use super::*;
 
-    fn space(state: &str) -> Space {
-        let change: Change = state.parse().unwrap();
-        Space::of(&State(change.0.into_iter().collect()), 128)
+    use crate::testing::state;
+
+    fn space(text: &str) -> Space {
+        Space::of(&state(text), 128)
     }
 
     #[test]
@@ -333,8 +334,7 @@ mod tests {
 
         let both = space("rx-usecs 3 gro-flush-timeout 20000 napi-defer-hard-irqs 2");
         assert_eq!(both.axes[1].len(), 3, "{:?}", both.axes[1]);
-        let state: Change = "rx-usecs 3 busy-poll 0 busy-read 0".parse().unwrap();
-        let state = State(state.0.into_iter().collect());
+        let state = state("rx-usecs 3 busy-poll 0 busy-read 0");
         let busy = Space::of(&state, 8).with_busy_polling(&state).unwrap();
         let text = busy.change(&Point::At(vec![0, 1])).to_string();
         assert_eq!(text, "rx-usecs 0 busy-poll 50 busy-read 50");
@@ -366,10 +366,6 @@ mod tests {
 
     #[test]
     fn where_frames_alone_may_not_come_a_time_of_0_goes_with_one() {
-        let state = |text: &str| {
-            let change: Change = text.parse().unwrap();
-            State(change.0.into_iter().collect())
-        };
         let space = Space::with_single_frame(&state("rx-usecs 75 rx-frames 64"), 128);
         let all: Vec<Change> = space.all().iter().map(|point| space.change(point)).collect();
         let at_once = all.iter().filter(|change| change.number(Setting::RxUsecs) == Some(0));
@@ -389,9 +385,7 @@ mod tests {
 
     #[test]
     fn what_the_user_names_is_an_axis_of_its_own() {
-        let state: Change =
-            "rx-usecs 3 busy-poll 0 busy-read 0 irq-suspend-timeout 0".parse().unwrap();
-        let state = State(state.0.into_iter().collect());
+        let state = state("rx-usecs 3 busy-poll 0 busy-read 0 irq-suspend-timeout 0");
         let busy = Space::of(&state, 8).with_busy_polling(&state).unwrap();
         let suspended = "rx-usecs 0 busy-poll 50 busy-read 50 irq-suspend-timeout 20000000";
         assert_eq!(busy.change(&Point::At(vec![0, 2])).to_string(), suspended);

@@ -79,8 +79,7 @@ impl ModelNic {
 }
 
 fn space() -> Space {
-    let state: Change = "adaptive-rx off rx-usecs 30 rx-frames 0".parse().unwrap();
-    Space::of(&State(state.0.into_iter().collect()), 1_024)
+    Space::of(&"adaptive-rx off rx-usecs 30 rx-frames 0".parse().unwrap(), 1_024)
 }
 
 /// Goals whose limits are somewhere within what the NIC can do.
@@ -185,8 +184,7 @@ fn found(space: &Space, goal: &Goal, figures: &dyn Fn(&Change) -> Figures) -> (u
 fn deferral_threads_and_completions_are_found_in_twelve_trials() {
     let state = "rx-usecs 30 rx-frames 0 tx-usecs 0 gro-flush-timeout 0 napi-defer-hard-irqs 0 \
                  threaded off";
-    let state: Change = state.parse().unwrap();
-    let space = Space::of(&State(state.0.into_iter().collect()), 1_024);
+    let space = Space::of(&state.parse().unwrap(), 1_024);
     assert_eq!((space.axes.len(), space.usual_trials()), (5, 12));
     let mut distances = Vec::new();
     for seed in 0..25 {

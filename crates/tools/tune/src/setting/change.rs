@@ -86,6 +86,20 @@ impl State {
     }
 }
 
+impl From<Change> for State {
+    fn from(change: Change) -> Self {
+        Self(change.0.into_iter().collect())
+    }
+}
+
+impl FromStr for State {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse::<Change>().map(Self::from)
+    }
+}
+
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         pairs(f, self.0.iter())

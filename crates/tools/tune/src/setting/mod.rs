@@ -406,6 +406,7 @@ impl fmt::Display for Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{self, state};
 
     fn change(text: &str) -> Change {
         text.parse().unwrap()
@@ -457,8 +458,7 @@ mod tests {
             ("adaptive-rx on rx-usecs 0", "adaptive-rx off rx-usecs 0"),
             ("rx-frames 8 napi-defer-hard-irqs 2", "napi-defer-hard-irqs 0 rx-frames 0"),
         ] {
-            let state = State(change(state).0.into_iter().collect());
-            assert_eq!(state.unheld().to_string(), expected, "{state}");
+            assert_eq!(testing::state(state).unheld().to_string(), expected, "{state}");
         }
     }
 
@@ -495,7 +495,6 @@ mod tests {
 
     #[test]
     fn what_adaptive_moderation_chooses_is_not_restored() {
-        let state = |text: &str| State(change(text).0.into_iter().collect());
         let before = state("adaptive-rx on rx-usecs 8 tx-usecs 8");
         let drifted = state("adaptive-rx on rx-usecs 64 tx-usecs 8");
         assert!(before.restored_from(&drifted).is_empty());
@@ -507,7 +506,6 @@ mod tests {
 
     #[test]
     fn what_a_queue_chooses_by_itself_is_its_own() {
-        let state = |text: &str| State(change(text).0.into_iter().collect());
         let own = state("adaptive-rx on queue:1:adaptive-rx off queue:1:rx-usecs 8");
         let [one, two] = [1, 2].map(|queue| Setting::RxUsecs.of_queue(queue).unwrap());
         assert!(own.is_driven(Setting::RxUsecs) && !own.is_driven(one));
@@ -518,7 +516,7 @@ mod tests {
     #[test]
     fn a_state_survives_json() {
         let text = "strategy delay:75 adaptive-rx on rx-usecs 8 queue:1:tx-usecs 9";
-        let state = State(change(text).0.into_iter().collect());
+        let state = state(text);
         let text = serde_json::to_string(&state).unwrap();
         let expected =
             r#"{"strategy":"delay:75","adaptive-rx":true,"rx-usecs":8,"queue:1:tx-usecs":9}"#;

@@ -1,27 +1,10 @@
 //! Changes that are undone, kept, refused, rounded and ignored, on a device that pretends.
 
 use super::*;
-use crate::device::fake::FakeDevice;
+use crate::testing::{FakeDevice, Scratch};
 
-/// A store of its own, which goes away.
-struct Place(Store);
-
-impl Place {
-    fn new() -> Self {
-        let name =
-            format!("earmark-transaction-{}-{:?}", std::process::id(), std::thread::current().id());
-        Self(Store::find(Some(&std::env::temp_dir().join(name))).unwrap())
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(self.0.directory());
-    }
-}
-
-fn begin<'a>(device: &'a FakeDevice, place: &Place) -> Transaction<'a> {
-    Transaction::prepare(device, &place.0, "test", Vec::new(), false).unwrap()
+fn begin<'a>(device: &'a FakeDevice, place: &Scratch) -> Transaction<'a> {
+    Transaction::prepare(device, &place.store(), "test", Vec::new(), false).unwrap()
 }
 
 fn settings(device: &FakeDevice) -> String {
@@ -30,27 +13,27 @@ fn settings(device: &FakeDevice) -> String {
 
 #[test]
 fn a_change_that_is_not_kept_is_undone() {
-    let place = Place::new();
+    let place = Scratch::new();
     let device = FakeDevice::new("eth0", "adaptive-rx on rx-usecs 8 rx-frames 32");
     let mut transaction = begin(&device, &place);
     transaction.change(&"adaptive-rx off rx-usecs 50".parse().unwrap()).unwrap();
     assert_eq!(settings(&device), "adaptive-rx off rx-usecs 50 rx-frames 32");
-    assert!(place.0.read(device.identity()).unwrap().unwrap().trying.is_some());
+    assert!(place.store().read(device.identity()).unwrap().unwrap().trying.is_some());
     drop(transaction);
     assert_eq!(settings(&device), "adaptive-rx on rx-usecs 8 rx-frames 32");
-    assert!(place.0.read(device.identity()).unwrap().is_none());
+    assert!(place.store().read(device.identity()).unwrap().is_none());
 }
 
 #[test]
 fn a_change_that_is_kept_finds_its_way_back() {
-    let place = Place::new();
+    let place = Scratch::new();
     let device = FakeDevice::new("eth0", "rx-usecs 3 rx-frames 0");
     for value in ["rx-usecs 50", "rx-usecs 20 rx-frames 8"] {
         let mut transaction = begin(&device, &place);
         transaction.change(&value.parse().unwrap()).unwrap();
         transaction.keep().unwrap();
     }
-    let journal = place.0.read(device.identity()).unwrap().unwrap();
+    let journal = place.store().read(device.identity()).unwrap().unwrap();
     assert!(journal.trying.is_none());
     put_back(&device, &journal.first()).unwrap();
     assert_eq!(settings(&device), "rx-usecs 3 rx-frames 0");
@@ -66,7 +49,7 @@ fn what_the_guard_has_undone_since_the_process_was_stopped_is_neither_kept_nor_t
         |mut transaction| transaction.check_in_force(),
     ];
     for end in ends {
-        let place = Place::new();
+        let place = Scratch::new();
         let device = FakeDevice::new("eth0", "rx-usecs 3");
         let mut transaction = begin(&device, &place);
         transaction.guard = Some(Guard::that_has_undone());
@@ -74,13 +57,13 @@ fn what_the_guard_has_undone_since_the_process_was_stopped_is_neither_kept_nor_t
         let error = end(transaction).unwrap_err().to_string();
         assert!(error.contains("put back as it was while this process was stopped"), "{error}");
         assert_eq!(settings(&device), "rx-usecs 3");
-        assert!(place.0.read(device.identity()).unwrap().is_none());
+        assert!(place.store().read(device.identity()).unwrap().is_none());
     }
 }
 
 #[test]
 fn half_of_a_request_is_undone_when_the_other_half_is_refused() {
-    let place = Place::new();
+    let place = Scratch::new();
     let mut device = FakeDevice::new("eth0", "rx-usecs 3 rx-frames 0");
     device.refuses = Some(Setting::RxFrames);
     let mut transaction = begin(&device, &place);
@@ -93,7 +76,7 @@ fn half_of_a_request_is_undone_when_the_other_half_is_refused() {
 
 #[test]
 fn what_cannot_be_undone_stays_in_the_journal() {
-    let place = Place::new();
+    let place = Scratch::new();
     let mut device = FakeDevice::new("eth0", "rx-usecs 3");
     let mut transaction = begin(&device, &place);
     transaction.change(&"rx-usecs 50".parse().unwrap()).unwrap();
@@ -101,11 +84,11 @@ fn what_cannot_be_undone_stays_in_the_journal() {
     transaction.open = false; // as if it had been killed
     drop(transaction);
     device.ignores = Some(Setting::RxUsecs);
-    let held = place.0.hold(device.identity()).unwrap();
-    let mut journal = current(&place.0, &device).unwrap();
-    let error = undo(&device, &place.0, &held, &mut journal).unwrap_err().to_string();
+    let held = place.store().hold(device.identity()).unwrap();
+    let mut journal = current(&place.store(), &device).unwrap();
+    let error = undo(&device, &place.store(), &held, &mut journal).unwrap_err().to_string();
     assert!(error.contains("ethtool -C eth0 rx-usecs 3"), "{error}");
-    assert!(place.0.read(device.identity()).unwrap().unwrap().trying.is_some());
+    assert!(place.store().read(device.identity()).unwrap().unwrap().trying.is_some());
     // The next one that is able to undoes it first.
     drop(held);
     device.ignores = None;
@@ -115,26 +98,26 @@ fn what_cannot_be_undone_stays_in_the_journal() {
 
 #[test]
 fn a_journal_of_another_boot_or_device_is_stale() {
-    let place = Place::new();
+    let place = Scratch::new();
     let device = FakeDevice::new("eth0", "rx-usecs 3");
     let mut transaction = begin(&device, &place);
     transaction.open = false;
     let mut journal = transaction.journal.clone();
     drop(transaction);
-    let held = place.0.hold(device.identity()).unwrap();
-    assert!(current(&place.0, &device).unwrap().trying.is_some());
+    let held = place.store().hold(device.identity()).unwrap();
+    assert!(current(&place.store(), &device).unwrap().trying.is_some());
     journal.boot = "another".into();
-    place.0.write(&journal, &held).unwrap();
-    assert!(current(&place.0, &device).unwrap().is_empty());
+    place.store().write(&journal, &held).unwrap();
+    assert!(current(&place.store(), &device).unwrap().is_empty());
     journal.boot = boot().unwrap();
     journal.device.number = 9;
-    place.0.write(&journal, &held).unwrap();
-    assert!(current(&place.0, &device).unwrap().is_empty());
+    place.store().write(&journal, &held).unwrap();
+    assert!(current(&place.store(), &device).unwrap().is_empty());
 }
 
 #[test]
 fn what_the_device_really_took_is_told() {
-    let place = Place::new();
+    let place = Scratch::new();
     let mut device = FakeDevice::new("eth0", "adaptive-rx off rx-usecs 3 rx-frames 0 tx-usecs 0");
     device.quantum = 20;
     device.ignores = Some(Setting::RxFrames);

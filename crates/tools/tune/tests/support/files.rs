@@ -91,7 +91,7 @@ fn settings(text: &str) {
         return;
     }
     assert_eq!(change.to_string().parse::<Change>().as_ref(), Ok(&change));
-    let state = State(change.0.into_iter().collect());
+    let state = State::from(change);
     let json = serde_json::to_string(&state).expect("it is plain data");
     assert_eq!(serde_json::from_str::<State>(&json).ok().as_ref(), Some(&state));
     let lines = Some(section(text, "[Link]"));

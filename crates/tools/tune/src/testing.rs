@@ -1,36 +1,75 @@
-//! A device that only pretends, with the bad habits of real ones, for tests.
+//! What several unit tests use: a device that only pretends, with the bad habits of real ones, and
+//! directories that go away.
 
 use std::cell::{Cell, RefCell};
+use std::fs;
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 
-use super::{Counted, DeviceKind, Identity, TunedDevice};
+use crate::device::{Counted, DeviceKind, Identity, TunedDevice};
+use crate::journal::Store;
 use crate::setting::{Change, Setting, State, Value};
 
+/// Settings as a device has them.
+pub(crate) fn state(text: &str) -> State {
+    text.parse().unwrap()
+}
+
+/// An interface of that name.
+pub(crate) fn identity(name: &str) -> Identity {
+    let (kind, place) = (DeviceKind::Interface, "nowhere".to_owned());
+    Identity { kind, name: name.to_owned(), place, number: 1, address: None }
+}
+
+/// A directory of its own, which goes away with this value.
+pub(crate) struct Scratch(pub(crate) PathBuf);
+
+impl Scratch {
+    pub(crate) fn new() -> Self {
+        let path = std::env::temp_dir().join(format!("earmark-tune-{:x}", sys::seed::seed()));
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// The journals in it.
+    pub(crate) fn store(&self) -> Store {
+        Store::find(Some(&self.0)).unwrap()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
 /// A device made of a state and habits.
-pub struct FakeDevice {
+pub(crate) struct FakeDevice {
     identity: Identity,
     state: RefCell<State>,
     /// It counts `rx-usecs` in steps of so many.
-    pub quantum: u64,
+    pub(crate) quantum: u64,
     /// It says yes, and does nothing.
-    pub ignores: Option<Setting>,
+    pub(crate) ignores: Option<Setting>,
     /// It refuses this, once others of the same request are in force.
-    pub refuses: Option<Setting>,
+    pub(crate) refuses: Option<Setting>,
     /// What drives it.
-    pub driver_name: Option<&'static str>,
+    pub(crate) driver_name: Option<&'static str>,
     /// How many changes it was asked for.
-    pub changes: Cell<u32>,
+    pub(crate) changes: Cell<u32>,
 }
 
 impl FakeDevice {
     /// A device called `name` in this state.
-    pub fn new(name: &str, state: &str) -> Self {
-        let change: Change = state.parse().unwrap();
-        let (place, kind) = ("nowhere".to_owned(), DeviceKind::Interface);
+    pub(crate) fn new(name: &str, state: &str) -> Self {
         Self {
-            identity: Identity { kind, name: name.to_owned(), place, number: 1, address: None },
-            state: RefCell::new(State(change.0.into_iter().collect())),
+            identity: identity(name),
+            state: RefCell::new(state.parse().unwrap()),
             quantum: 1,
             ignores: None,
             refuses: None,
