@@ -36,7 +36,7 @@ fn texts<'a>(list: &'a Value, key: &str) -> Vec<&'a str> {
 #[test]
 fn the_schema_has_every_field() {
     let outcome = bench(&["mixed", "--strategy", "marked:75", "--bulk-rate", "20", "--seed", "7"]);
-    assert_eq!(number(&outcome, "schema_version"), 1.0);
+    assert_eq!(number(&outcome, "schema_version"), 2.0);
     assert_eq!((&outcome["experiment"], &outcome["world"]), (&"mixed".into(), &"live".into()));
     assert_eq!(texts(&outcome["results"], "setting"), ["marked:75"]);
     for path in [

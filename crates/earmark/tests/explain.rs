@@ -124,7 +124,7 @@ fn host__over_tcp_and_udp__has_stages_that_add_up() {
             let words = ["explain", "127.0.0.1", "--port", &port, "--json", "--duration"];
             let words = [&words[..], &[&duration], if udp { &["--udp"] } else { &[] }].concat();
             let report = explained(&run(&words)).unwrap();
-            assert_eq!(report["schema"], "earmark-explain/1");
+            assert_eq!(report["schema_version"], 2);
             assert_eq!(report["device"], "lo");
             report
         };

@@ -109,7 +109,7 @@ fn the_json_has_what_a_probe_of_each_host_has() {
     let ended = echoing.probe("::1\n10.255.0.1\n", &["--count", "200", "--json"]);
     assert_eq!(ended.code, 1, "{ended:?}");
     let json: Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert_eq!(json["schema_version"], 1);
+    assert_eq!(json["schema_version"], 2);
     let [first, second] = &json["hosts"].as_array().unwrap()[..] else { panic!("{json}") };
     assert_eq!((&first["host"], &first["error"]), (&"::1".into(), &Value::Null));
     assert_eq!(first["probe"]["kind"], "udp");

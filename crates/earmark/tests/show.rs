@@ -48,7 +48,7 @@ fn on(host: &Host, arguments: &[&str]) -> Ended {
 /// The one device of `show DEVICE --json`.
 fn shown(host: &Host, device: &str) -> Value {
     let json = on(host, &["show", device, "--json"]).json();
-    assert_eq!(json["schema_version"], 1);
+    assert_eq!(json["schema_version"], 2);
     assert_eq!(json["devices"].as_array().unwrap().len(), 1);
     json["devices"][0].clone()
 }
@@ -194,7 +194,7 @@ fn watch__counts_what_goes_through() {
     sender.kill().unwrap();
     sender.wait().unwrap();
     let line: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&line["schema_version"], &line["device"]), (&1.into(), &"lo".into()));
+    assert_eq!((&line["schema_version"], &line["device"]), (&2.into(), &"lo".into()));
     assert!(line["rx_packets_per_s"].as_f64() > Some(2.0), "{line}");
     assert_eq!(line["rx_packets_per_s"], line["tx_packets_per_s"], "{line}");
     assert_eq!(line["interrupts_per_s"], Value::Null);

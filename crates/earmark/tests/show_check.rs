@@ -93,7 +93,7 @@ fn the_json_has_each_rule_of_each_device() {
     let ended = check(&host, policy, &["--json"]);
     assert_eq!(ended.code, 3, "{ended:?}");
     let json: Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert_eq!((&json["schema_version"], &json["broken"]), (&1.into(), &1.into()));
+    assert_eq!((&json["schema_version"], &json["broken"]), (&2.into(), &1.into()));
     assert_eq!((&json["holds"], &json["unknown"]), (&0.into(), &2.into()));
     assert_eq!(json["empty_groups"], serde_json::json!(["ice"]));
     let tap = &json["devices"].as_array().unwrap()[1];

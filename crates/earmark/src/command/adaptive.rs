@@ -10,10 +10,9 @@ use serde::Serialize;
 use sys::privilege::become_capable;
 
 use bench::environment::{Environment, VIRTUAL};
-use bench::measurement::SCHEMA;
 use bench::nic_kind::NicKind;
 use bench::world::adaptive::{Change, Decider, changes};
-use report::outln;
+use report::{json, outln};
 use traffic::{Traffic, all};
 
 /// What `earmark adaptive` takes.
@@ -37,7 +36,6 @@ pub struct AdaptiveArgs {
 /// What `--json` prints.
 #[derive(Debug, Serialize)]
 struct AdaptiveComparison {
-    schema_version: u32,
     environment: Environment,
     traffic: Vec<Compared>,
 }
@@ -78,8 +76,7 @@ pub fn run(args: &AdaptiveArgs) -> Result<()> {
     if args.json {
         let environment =
             Environment { privilege: privilege.to_string(), ..Environment::read(VIRTUAL) };
-        let outcome = AdaptiveComparison { schema_version: SCHEMA, environment, traffic: compared };
-        outln!("{}", serde_json::to_string_pretty(&outcome)?);
+        json::print(&AdaptiveComparison { environment, traffic: compared })?;
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use bench::options::duration;
 use lab::control::client::port_here;
-use report::{errln, outln, output};
+use report::{errln, json, outln, output};
 use sys::ctrl_c;
 use tune::device::{self, Reopened, TunedDevice};
 use tune::journal::{Journal, Store};
@@ -114,7 +114,6 @@ pub struct RollbackArgs {
 /// What `earmark apply --json` prints.
 #[derive(Serialize)]
 struct Applied<'a> {
-    schema_version: u32,
     device: &'a str,
     driver: String,
     dry_run: bool,
@@ -198,17 +197,14 @@ fn print(
     way_back: &str,
 ) -> Result<()> {
     if args.json {
-        let applied = Applied {
-            schema_version: 1,
+        return json::print(&Applied {
             device: &args.device,
             driver: device.driver(),
             dry_run: args.dry_run,
             settings: took,
             confirm_within_s: args.confirm_within,
             way_back: way_back.to_owned(),
-        };
-        outln!("{}", serde_json::to_string_pretty(&applied)?);
-        return Ok(());
+        });
     }
     let would = if args.dry_run { "would be: " } else { "" };
     took.iter().for_each(|took| outln!("{}: {would}{}", args.device, took.describe()));

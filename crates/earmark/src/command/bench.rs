@@ -12,20 +12,19 @@ use crate::cli::{BenchArgs, BenchOutput};
 use crate::table;
 use bench::compare::{self, Comparison};
 use bench::histogram;
-use bench::measurement::{Measurement, SCHEMA};
+use bench::measurement::Measurement;
 use bench::scenario::{Run, Scenario};
 use bench::sweep::Merged;
 use bench::turns::{PlayedRuns, Turns};
 use bench::world::{WorldKind, setup};
-use report::outln;
 use report::progress::Progress;
 use report::terminal::Width;
 use report::{TradeoffChart, TradeoffPoint};
+use report::{json, outln};
 
 /// What `--scenario NAME --json` prints.
 #[derive(Debug, Serialize)]
 struct Outcomes {
-    schema_version: u32,
     scenario: String,
     outcomes: Vec<Comparison>,
 }
@@ -104,7 +103,7 @@ pub(crate) fn merge(of: &BenchArgs, merging: &Merging<'_>, output: &BenchOutput)
 impl Outcomes {
     fn new(args: &BenchArgs, outcomes: Vec<Comparison>) -> Self {
         let scenario = args.scenario.clone().unwrap_or_default();
-        Self { schema_version: SCHEMA, scenario, outcomes }
+        Self { scenario, outcomes }
     }
 }
 
@@ -149,8 +148,8 @@ fn show(comparison: &Comparison, output: &BenchOutput) {
 
 fn print_json(args: &BenchArgs, outcomes: Vec<Comparison>) -> Result<()> {
     match &args.scenario {
-        None => outcomes.iter().try_for_each(print),
-        Some(_) => print(&Outcomes::new(args, outcomes)),
+        None => outcomes.iter().try_for_each(json::print),
+        Some(_) => json::print(&Outcomes::new(args, outcomes)),
     }
 }
 
@@ -179,11 +178,6 @@ fn print_histograms(comparison: &Comparison, width: Width) {
             histogram::bars(&result.latency_histogram, width)
         );
     }
-}
-
-fn print(value: &impl Serialize) -> Result<()> {
-    outln!("{}", serde_json::to_string_pretty(value)?);
-    Ok(())
 }
 
 /// The text of the scenario, if there is one.

@@ -6,9 +6,9 @@ use sys::privilege::become_capable;
 
 use bench::calibrate::{self, Calibration};
 use bench::ratio::Spread;
-use report::outln;
 use report::progress::Progress;
 use report::terminal::{Table, Width, number};
+use report::{json, outln};
 
 /// What `earmark calibrate` takes.
 #[derive(Args, Debug)]
@@ -33,8 +33,7 @@ pub fn run(args: &CalibrateArgs) -> Result<()> {
     let progress = Progress::new(args.json);
     let calibration = calibrate::run(args.duration, args.rounds, privilege, &progress)?;
     if args.json {
-        outln!("{}", serde_json::to_string_pretty(&calibration)?);
-        return Ok(());
+        return json::print(&calibration);
     }
     let width = Width::of_output();
     outln!("{}", table(&calibration).fit(width));

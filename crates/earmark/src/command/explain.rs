@@ -13,7 +13,7 @@ use bench::options::{bytes, number};
 use explain::report::Report;
 use explain::{own, program, sockets};
 use report::terminal::Width;
-use report::{errln, outln};
+use report::{errln, json, outln};
 
 /// What `earmark explain` takes.
 #[derive(Args, Debug)]
@@ -82,11 +82,10 @@ pub fn run(args: &ExplainArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(report: &Report, json: bool) -> Result<()> {
-    if json {
-        outln!("{}", serde_json::to_string_pretty(report)?);
-    } else {
-        outln!("{}", report.text(Width::of_output()).trim_end());
+fn print(report: &Report, is_json: bool) -> Result<()> {
+    if is_json {
+        return json::print(report);
     }
+    outln!("{}", report.text(Width::of_output()).trim_end());
     Ok(())
 }

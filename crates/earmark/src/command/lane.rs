@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::apply::{DeviceArgs, settled};
 use bench::options::duration;
-use report::{errln, outln};
+use report::{errln, json, outln};
 use show::lanes::Lane;
 use show::report::Report;
 use sys::ctrl_c;
@@ -81,7 +81,6 @@ struct Rule {
 /// What `--json` prints of a lane that was made.
 #[derive(Serialize)]
 struct Printed<'a> {
-    schema_version: u32,
     device: &'a str,
     driver: &'a str,
     dry_run: bool,
@@ -97,7 +96,6 @@ struct Printed<'a> {
 /// What `--json` prints of lanes that there are.
 #[derive(Serialize)]
 struct Listed<'a> {
-    schema_version: u32,
     device: &'a str,
     lanes: &'a [Lane],
     by_hash: &'a [u16],
@@ -183,8 +181,7 @@ fn print(args: &LaneArgs, driver: &str, plan: &Plan, rules: Vec<Rule>, made: Mad
     let name = &args.device;
     let way_back = format!("earmark lane {name} --remove");
     if args.json {
-        let printed = Printed {
-            schema_version: 1,
+        return json::print(&Printed {
             device: name,
             driver,
             dry_run: args.dry_run,
@@ -195,9 +192,7 @@ fn print(args: &LaneArgs, driver: &str, plan: &Plan, rules: Vec<Rule>, made: Mad
             lost: made.lost,
             confirm_within_s: args.confirm_within,
             way_back,
-        };
-        outln!("{}", serde_json::to_string_pretty(&printed)?);
-        return Ok(());
+        });
     }
     let would = if args.dry_run { "would be: " } else { "" };
     for rule in &rules {
@@ -280,10 +275,8 @@ fn list(args: &LaneArgs, store: &Store, device: &dyn TunedDevice) -> Result<()> 
     let by_hash: Vec<u16> = of_ours.into_iter().filter(|queue| !has_rules(queue)).collect();
     let name = &args.device;
     if args.json {
-        let listed =
-            Listed { schema_version: 1, device: name, lanes: &report.lanes, by_hash: &by_hash };
-        outln!("{}", serde_json::to_string_pretty(&listed)?);
-        return Ok(());
+        let (lanes, by_hash) = (&report.lanes, &by_hash);
+        return json::print(&Listed { device: name, lanes, by_hash });
     }
     report.lanes.iter().for_each(|lane| outln!("{name}: {}", lane.describe()));
     by_hash.iter().for_each(|queue| outln!("{name}: queue {queue}, by the choice of ports"));

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use bench::sweep::{self, Merged, OpenedFile, Partial, Place, Results, Shard, ShardFile, Sweep};
-use report::outln;
+use report::{json, outln};
 use sys::files;
 
 /// The commit that this program is built from.
@@ -64,7 +64,7 @@ impl Merging<'_> {
         partial: Option<&Partial>,
         print: impl FnOnce(),
     ) -> Result<()> {
-        let json = serde_json::to_string_pretty(&Marked { outcome, partial })?;
+        let json = json::text(&Marked { outcome, partial })?;
         if let Some(path) = self.output {
             files::write(path, format!("{json}\n").as_bytes())
                 .with_context(|| format!("write {}; choose another place", path.display()))?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, bail, ensure};
 
 use crate::cli::{NicArgs, NicCommand};
+use base::quantiles::Quantiles;
 use lab::control::client::{Labs, ask, choose, labs};
 use lab::control::{AttachmentState, LaneState, PortState, QueueState, Request};
 use report::terminal::number;
@@ -110,7 +111,7 @@ fn shown(port: &PortState, lab: &str, width: Width) -> String {
         }
         lines.extend(queue_lines(queue));
     }
-    if let Some([p50, p99, max]) = port.hold_us {
+    if let Some(Quantiles { p50, p99, max, .. }) = port.hold_us {
         lines.push(format!("hold: p50 {p50:.1} us, p99 {p99:.1} us, max {max:.1} us"));
     }
     lines.extend(counters(&port.counters));
@@ -222,7 +223,12 @@ mod tests {
             mark: "tcp-push & length<=128 | udp-port=123".into(),
             lanes: vec![LaneState { rule: "tcp-port=11211:1+rss".into(), packets: large }],
             queues: vec![queue],
-            hold_us: Some([75.0, 28_156.5, 123_456.7]),
+            hold_us: Some(Quantiles {
+                p50: 75.0,
+                p99: 28_156.5,
+                max: 123_456.7,
+                ..Quantiles::default()
+            }),
             counters: [("rx-dropped".into(), large)].into(),
             vanished: None,
             attachment: None,

@@ -19,7 +19,7 @@ use probe::recording::{self, Origin};
 use probe::report::{Local, Report};
 use probe::run::{self, Limits};
 use report::terminal::Width;
-use report::{errln, outln};
+use report::{errln, json, outln};
 use sys::ctrl_c;
 use tune::lone;
 use tune::setting::Setting;
@@ -102,7 +102,7 @@ pub fn run(args: &ProbeArgs) -> Result<ExitCode> {
     let verdict = infer::judge_varied(&heard, &unheld);
     let report = Report::new(&origin, &heard, &verdict, local.as_ref());
     if args.json {
-        outln!("{}", serde_json::to_string_pretty(&report)?);
+        json::print(&report)?;
     } else {
         outln!("{}", report.text(Width::of_output()).trim_end());
     }

@@ -13,9 +13,9 @@ use super::merged::{Merging, print_shard};
 use bench::suggestions::SuggestedValues;
 use bench::sweep::{Merged, ShardArgs};
 use bench::turns::PlayedRuns;
-use report::outln;
 use report::progress::Progress;
 use report::terminal::{Table, Width};
+use report::{json, outln};
 use reproduce::claim::Verdict;
 use reproduce::npb::Npb;
 use reproduce::outcome::{Outcome, PartOutcome, SeedOutcome};
@@ -92,7 +92,7 @@ pub fn run(args: &ReproduceArgs) -> Result<ExitCode> {
     let report = args.report.as_deref().or(usual);
     write_report(&outcome, report)?;
     if args.json {
-        outln!("{}", serde_json::to_string_pretty(&outcome)?);
+        json::print(&outcome)?;
     } else {
         print(&outcome, report);
     }

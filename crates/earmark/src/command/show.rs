@@ -15,11 +15,11 @@ use bench::options::number;
 use bench::suggestions::SuggestedValues;
 use lab::control::client::port_here;
 use report::terminal::Width;
-use report::{errln, outln};
+use report::{errln, json, outln};
 use show::lab::LabPort;
 use show::lines::Lines;
 use show::read::nics;
-use show::report::{Report, SCHEMA};
+use show::report::Report;
 use show::screen::{screen, summary};
 
 /// What `earmark show` takes.
@@ -51,7 +51,6 @@ fn policies() -> SuggestedValues<String> {
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Shown {
-    schema_version: u32,
     devices: Vec<Report>,
 }
 
@@ -91,8 +90,7 @@ pub fn run(args: &ShowArgs) -> Result<ExitCode> {
         return check::run(name, policy, &devices, (!args.json).then_some(width));
     }
     if args.json {
-        let shown = Shown { schema_version: SCHEMA, devices };
-        outln!("{}", serde_json::to_string_pretty(&shown)?);
+        json::print(&Shown { devices })?;
     } else if args.device.is_some() {
         for device in &devices {
             outln!("{}", screen(device, width).lines().join("\n"));

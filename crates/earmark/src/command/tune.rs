@@ -16,7 +16,7 @@ use bench::options::{
 use bench::world::WorldKind;
 use report::progress::Progress;
 use report::terminal::Width;
-use report::{errln, outln, output};
+use report::{errln, json, outln, output};
 use sys::{ctrl_c, files};
 use tune::device::TunedDevice;
 use tune::figures::Metric;
@@ -360,7 +360,7 @@ fn print(args: &TuneArgs, found: &Recommendation) -> Result<ExitCode> {
         written => written?,
     }
     if args.json {
-        outln!("{}", serde_json::to_string_pretty(found)?);
+        json::print(found)?;
         return Ok(status);
     }
     let width = Width::of_output();

@@ -9,13 +9,11 @@ use base::quantity::Unit;
 use clap::Args;
 use netdev::netdev::Direction;
 use netdev::{Root, device_name};
-use serde::Serialize;
 
 use bench::options::number;
 use report::terminal::{Stream, Width};
-use report::{errln, outln};
+use report::{errln, json, outln};
 use show::rates::{Meter, QueueRates, Rates};
-use show::report::SCHEMA;
 use tune::recover;
 
 /// Lines of a terminal after which the header is said again.
@@ -36,14 +34,6 @@ pub struct WatchArgs {
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
-}
-
-/// A line of `--json`.
-#[derive(Serialize)]
-struct Line<'a> {
-    schema_version: u32,
-    #[serde(flatten)]
-    rates: &'a Rates,
 }
 
 /// Does what `args` say, until Ctrl-C. It changes nothing.
@@ -67,7 +57,7 @@ pub fn run(args: &WatchArgs) -> Result<()> {
         let now = meter.read().with_context(gone)?;
         let rates = meter.between(&before, &now);
         if args.json {
-            outln!("{}", serde_json::to_string(&Line { schema_version: SCHEMA, rates: &rates })?);
+            json::print_line(&rates)?;
         } else {
             if lines == 0 || (lines >= HEADER_EVERY && stdout().is_terminal()) {
                 outln!("{}", columns.header());

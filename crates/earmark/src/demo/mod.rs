@@ -25,13 +25,13 @@ use crate::cli::DemoArgs;
 use bench::attempt::{CellRounds, attempt, refuse_nothing};
 use bench::environment::Environment;
 use bench::experiment::Experiment;
-use bench::measurement::{Rounds, SCHEMA};
+use bench::measurement::Rounds;
 use bench::options::{ExperimentOptions, NicOptions, Text};
 use bench::world::World;
 use bench::world::live::Live;
 use report::progress::Progress;
 use report::terminal::Width;
-use report::{self, Timeline, outln, output};
+use report::{self, Timeline, json, outln, output};
 use sys::files::{self, writable};
 
 /// Those of which the report shows a few hundred microseconds.
@@ -76,11 +76,11 @@ pub fn run(args: &DemoArgs) -> Result<()> {
     let (rows, timelines) = measure(&live, args)?;
     live.finish()?;
     let story = conclusions::sentences(&rows);
-    let demo = Demo { schema_version: SCHEMA, rows, story };
+    let demo = Demo { rows, story };
     let page = report::render(&show::report(&demo, timelines)).context("draw the report")?;
     write(&args.report, &page)?;
     if let Some(path) = &args.json {
-        write(path, &serde_json::to_string_pretty(&demo)?)?;
+        write(path, &json::text(&demo)?)?;
     }
     let width = Width::of_output();
     outln!("{}\n\n{}\n", show::table(&demo.rows).fit(width), width.wrap(&demo.story));

@@ -30,7 +30,6 @@ pub(super) struct Row {
 /// What the demo found; `--json` writes it.
 #[derive(Debug, Serialize)]
 pub(super) struct Demo {
-    pub(super) schema_version: u32,
     pub(super) rows: Vec<Row>,
     pub(super) story: String,
 }

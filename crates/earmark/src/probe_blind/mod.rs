@@ -33,7 +33,7 @@ use bench::world::live::Live;
 use probe::prober::{EchoKind, Prober};
 use probe::recording::{self, Origin};
 use probe::run::{self, Limits};
-use report::{errln, outln};
+use report::{errln, json, outln};
 
 /// How long an echo gets to bind its port.
 const HEAD_START: Duration = Duration::from_millis(150);
@@ -143,7 +143,7 @@ pub fn run(args: &BlindArgs) -> Result<()> {
     }
     let outcome = scored.sum_up(args);
     if args.json {
-        outln!("{}", serde_json::to_string_pretty(&outcome)?);
+        json::print(&outcome)?;
     } else {
         outln!("{}", outcome.table);
     }

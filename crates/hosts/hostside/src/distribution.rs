@@ -9,6 +9,7 @@
 //! that three digits promise. Longer than 60 s counts as 60 s. Count, minimum, maximum and mean are
 //! exact in any case.
 
+use base::quantiles::Quantiles;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
@@ -37,26 +38,6 @@ pub struct Distribution {
     /// Whether each value is a bucket of its own, and not a histogram's.
     #[serde(default)]
     pub exact: bool,
-}
-
-/// The quantiles people read, in microseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Summary {
-    /// How many values.
-    pub count: u64,
-    /// The smallest.
-    pub min_us: f64,
-    /// Half are no larger.
-    pub p50_us: f64,
-    /// Nine in ten are no larger.
-    pub p90_us: f64,
-    /// 99 in 100 are no larger.
-    pub p99_us: f64,
-    /// The largest.
-    pub max_us: f64,
-    /// The arithmetic mean.
-    pub mean_us: f64,
 }
 
 impl Distribution {
@@ -173,19 +154,20 @@ impl Distribution {
             && self.buckets.is_sorted_by_key(|[value, _]| *value)
     }
 
-    /// The quantiles people read.
+    /// Its quantiles in microseconds; `None` if it is empty.
     #[must_use]
-    pub fn summary(&self) -> Summary {
+    pub fn quantiles(&self) -> Option<Quantiles> {
         let us = |ns: i64| ns as f64 / 1e3;
-        Summary {
+        (self.count > 0).then(|| Quantiles {
             count: self.count,
-            min_us: us(self.min_ns),
-            p50_us: us(self.quantile_ns(0.5)),
-            p90_us: us(self.quantile_ns(0.9)),
-            p99_us: us(self.quantile_ns(0.99)),
-            max_us: us(self.max_ns),
-            mean_us: self.mean_ns() / 1e3,
-        }
+            min: us(self.min_ns),
+            p50: us(self.quantile_ns(0.5)),
+            p90: us(self.quantile_ns(0.9)),
+            p99: us(self.quantile_ns(0.99)),
+            max: us(self.max_ns),
+            mean: self.mean_ns() / 1e3,
+            exact: self.exact,
+        })
     }
 }
 
@@ -232,11 +214,11 @@ mod tests {
 
     #[test]
     fn quantiles_in_microseconds() {
-        let summary = distribution(&(1..=100).map(|n| n * 10).collect::<Vec<_>>()).summary();
-        assert_eq!((summary.min_us, summary.max_us, summary.count), (0.01, 1.0, 100));
-        assert_eq!((summary.p50_us, summary.p90_us, summary.p99_us), (0.5, 0.9, 0.99));
-        assert!((summary.mean_us - 0.505).abs() < 1e-9);
-        assert_eq!(Distribution::default().summary().p99_us, 0.0);
+        let all = distribution(&(1..=100).map(|n| n * 10).collect::<Vec<_>>()).quantiles().unwrap();
+        assert_eq!((all.min, all.max, all.count), (0.01, 1.0, 100));
+        assert_eq!((all.p50, all.p90, all.p99), (0.5, 0.9, 0.99));
+        assert!((all.mean - 0.505).abs() < 1e-9);
+        assert_eq!(Distribution::default().quantiles(), None);
     }
 
     #[test]
@@ -261,6 +243,6 @@ mod tests {
         assert!((median - 140_000).abs() <= 140, "{median}");
         let mut both = distribution(&[90_000]);
         both.merge(&rounded);
-        assert!(!both.exact, "{:?}", both.summary());
+        assert!(!both.exact, "{:?}", both.quantiles());
     }
 }

@@ -21,7 +21,7 @@ use sys::privilege::Privilege;
 use crate::compare;
 use crate::environment::Environment;
 use crate::experiment::Experiment;
-use crate::measurement::{Measurement, SCHEMA};
+use crate::measurement::Measurement;
 use crate::options::{ExperimentOptions, NicOptions, Text};
 use crate::ratio::Spread;
 use crate::scenario::Run;
@@ -35,8 +35,6 @@ const SETTINGS: [&str; 3] = ["disabled", "delay:20", "delay:200"];
 /// What was measured, and where.
 #[derive(Debug, Serialize)]
 pub struct Calibration {
-    /// [`SCHEMA`].
-    pub schema_version: u32,
     /// Packets that the host drops as soon as it has looked at their EtherType.
     pub invalid_frames: Constants,
     /// Datagrams, up to their socket.
@@ -126,7 +124,6 @@ pub fn run(
     let nothing = "nothing was sent in time; give --duration more seconds";
     let send = of(&points, Experiment::InvalidFrames).filter(|point| point.setting == SETTINGS[0]);
     Ok(Calibration {
-        schema_version: SCHEMA,
         invalid_frames: constants(&points, Experiment::InvalidFrames, rounds)?,
         datagrams: constants(&points, Experiment::Pps, rounds)?,
         send_ns: spread(send.map(|point| point.programs_ns)).context(nothing)?,

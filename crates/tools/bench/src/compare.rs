@@ -10,7 +10,7 @@ use sys::privilege::Privilege;
 
 use crate::attempt::{CellRounds, refuse_nothing};
 use crate::experiment::MxTerms;
-use crate::measurement::{Measurement, Round, Rounds, SCHEMA};
+use crate::measurement::{Measurement, Round, Rounds};
 use crate::one_way;
 use crate::options::{NicOptions, Text};
 use crate::ratio::Spread;
@@ -24,8 +24,6 @@ use report::progress::Progress;
 /// What `earmark bench` returns, and `--json` prints.
 #[derive(Debug, Serialize)]
 pub struct Comparison {
-    /// [`SCHEMA`].
-    pub schema_version: u32,
     /// The experiment.
     pub experiment: String,
     /// The world.
@@ -152,7 +150,7 @@ pub fn of(turns: &Turns<'_>, mut played: Played) -> Result<Comparison> {
         results.push(measurement);
     }
     let (world, ratios, mx) = (environment.world, ratios(&results), experiment.mx(options));
-    Ok(Comparison { schema_version: SCHEMA, experiment: name, world, mx, results, ratios })
+    Ok(Comparison { experiment: name, world, mx, results, ratios })
 }
 
 /// The rounds that have no figures, in words; nothing if all have.

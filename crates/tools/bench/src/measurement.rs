@@ -1,6 +1,6 @@
 //! What every world returns: one type for one experiment under one setting.
 //!
-//! The JSON form is versioned by [`SCHEMA`]; `docs/json.md` describes it. Times are microseconds,
+//! The JSON form is versioned by [`report::json`]; `docs/json.md` describes it. Times are microseconds,
 //! rates are per second, CPU is in cores (1.0 is one core, busy all the time).
 
 use std::collections::BTreeMap;
@@ -14,54 +14,7 @@ use crate::histogram::{self, Bin};
 use crate::records::{Counter, Distribution, Record, Series, Timing};
 use crate::slice::{NotMeasured, Part, PortRecord, Slice};
 
-pub use report::SCHEMA;
-
-/// A distribution of times, in microseconds.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Quantiles {
-    /// How many values.
-    pub count: u64,
-    /// The smallest.
-    pub min: f64,
-    /// Half are no larger.
-    pub p50: f64,
-    /// Nine in ten are no larger.
-    pub p90: f64,
-    /// 99 in 100 are no larger.
-    pub p99: f64,
-    /// The largest.
-    pub max: f64,
-    /// The arithmetic mean.
-    pub mean: f64,
-    /// Whether they are exact, and not those of a histogram of three significant digits.
-    pub exact: bool,
-}
-
-impl Quantiles {
-    /// Those of `distribution`, unless it is empty.
-    pub fn of(distribution: &Distribution) -> Option<Self> {
-        let summary = distribution.summary();
-        (summary.count > 0).then_some(Self {
-            count: summary.count,
-            min: summary.min_us,
-            p50: summary.p50_us,
-            p90: summary.p90_us,
-            p99: summary.p99_us,
-            max: summary.max_us,
-            mean: summary.mean_us,
-            exact: distribution.exact,
-        })
-    }
-}
-
-impl Quantiles {
-    /// Half of each time.
-    fn half(self) -> Self {
-        let Self { count, min, p50, p90, p99, max, mean, exact } = self;
-        let [min, p50, p90, p99, max, mean] = [min, p50, p90, p99, max, mean].map(|us| us / 2.0);
-        Self { count, min, p50, p90, p99, max, mean, exact }
-    }
-}
+pub use base::quantiles::Quantiles;
 
 /// CPU time per second, in cores.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -267,7 +220,9 @@ impl Round {
         let recorded = |timing| asker.and_then(|record| record.distributions.get(timing));
         let latency = LATENCIES.iter().find_map(recorded);
         Self {
-            latency_p50_us: latency.and_then(Quantiles::of).map(|quantiles| quantiles.p50),
+            latency_p50_us: latency
+                .and_then(Distribution::quantiles)
+                .map(|quantiles| quantiles.p50),
             transactions_per_s: slice.rate(Part::Asker, Counter::Transactions),
             bulk_bits_per_s: slice
                 .rate(Part::BulkSink, Counter::BytesReceived)
@@ -317,7 +272,7 @@ impl Rounds<'_> {
         let messages = self.total(Slice::messages);
         let bytes = messages.map(|_| self.sum(|slice| slice.counted(Counter::MessageBytes)) as f64);
         let alone = self.total(Slice::messages_alone);
-        let latency_us = Quantiles::of(&latency);
+        let latency_us = latency.quantiles();
         let asked = asker.as_ref().map(|asker| asker.per_second(Counter::Transactions));
         let polls = |counter| self.total(|slice| slice.polls(counter));
         let missed = |counter| asker.as_ref().map_or(0, |asker| asker.counter(counter));
@@ -327,7 +282,7 @@ impl Rounds<'_> {
             seconds,
             latency_us,
             half_round_trip_us: latency_us.filter(|_| self.reports_half).map(Quantiles::half),
-            service_us: Quantiles::of(&distribution(asker.as_ref(), Timing::Service)),
+            service_us: distribution(asker.as_ref(), Timing::Service).quantiles(),
             latency_histogram: histogram::bins(&latency),
             transactions_per_s: asked,
             lost: any.then(|| missed(Counter::Lost) + missed(Counter::Unanswered)),
@@ -347,8 +302,8 @@ impl Rounds<'_> {
             interrupts_by_reason: self.by_reason(),
             packets: any.then_some(packets),
             packets_per_interrupt: ratio(packets as f64, interrupts as f64),
-            hold_us: Quantiles::of(&self.holds(|_| true)),
-            timer_overshoot_us: Quantiles::of(&self.overshoot()),
+            hold_us: self.holds(|_| true).quantiles(),
+            timer_overshoot_us: self.overshoot().quantiles(),
             cpu,
             receive_ns_per_packet: receive.and_then(|receive| ratio(receive, packets as f64)),
             ports: self.ports(),
@@ -455,7 +410,7 @@ impl Rounds<'_> {
                 marked: sum(&|port| port.marked),
                 steered: sum(&|port| port.steered),
                 interrupts: interrupts.collect(),
-                hold_us: Quantiles::of(&self.holds(|of| of == number)),
+                hold_us: self.holds(|of| of == number).quantiles(),
                 ring_full: sum(&|port| port.ring_full),
                 refused: sum(&|port| port.refused),
                 link_lost: self.sum(lost_by_others),

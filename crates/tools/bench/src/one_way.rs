@@ -53,7 +53,7 @@ fn delays<R>(
     let figure = |rounds: &[R], timing| {
         let mut all = Distribution::default();
         rounds.iter().for_each(|round| all.merge(&of(round, timing)));
-        Quantiles::of(&all)
+        all.quantiles()
     };
     // An experiment without NTP's timestamps has a latency, and no halves.
     let round_trip = |rounds: &[R]| {
@@ -124,8 +124,7 @@ mod tests {
     #[test]
     fn half_of_the_difference_is_stated_only_if_it_is_one() {
         let half = |request: i64, response: i64, offset: i64| {
-            let one =
-                |us: i64| Quantiles::of(&Distribution::exactly([[us * 1_000, 1]].into_iter()));
+            let one = |us: i64| Distribution::exactly([[us * 1_000, 1]].into_iter()).quantiles();
             OneWayDelays {
                 setting: "delay:5".into(),
                 round_trip_us: one(request + response),

@@ -2,7 +2,7 @@
 //!
 //! Times are distributions ([`hostside::distribution`], which says how accurate they are).
 
-pub use hostside::distribution::{Distribution, HIGHEST_NS, MAX_COUNT, Summary};
+pub use hostside::distribution::{Distribution, HIGHEST_NS, MAX_COUNT};
 use hostside::times::Times;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -5,28 +5,26 @@
 //! ([`super::traffic`]): what a handshake does not take, the far program takes; what is quicker
 //! back to back was asleep; answers to a pair that come together were held together.
 
+use base::quantiles::Quantiles;
 use serde::Serialize;
 
-use super::summary::quantile;
 use super::traffic::{Pair, Record, RequestKind};
 
 /// What is known of the hold of our own NIC.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OwnHold {
-    /// The NIC counts it: half of all packets, and all but a hundredth, are held for less.
+    /// The NIC counts it.
     Counted {
-        /// Microseconds.
-        p50_us: f64,
-        /// Microseconds.
-        p99_us: f64,
+        /// All holds since the lab began.
+        hold_us: Quantiles,
         /// The lab whose NIC it is.
         lab: String,
     },
     /// The NIC's stamps tell it, with a microsecond or two of DMA and interrupt in it.
     Stamped {
-        /// Microseconds, the median.
-        p50_us: f64,
+        /// Holds of the answers that have stamps.
+        hold_us: Quantiles,
     },
     /// The driver tells how long the NIC is to wait, which it may do or not.
     Set {
@@ -54,9 +52,9 @@ impl OwnHold {
     /// What stamps tell, where the NIC does not count: how long it `kept` answers, in nanoseconds.
     #[must_use]
     pub fn or_stamped(self, kept: &[u64]) -> Self {
-        match (self, median_us(kept.iter().copied())) {
-            (Self::Set { .. } | Self::Unknown, Some(p50_us)) if kept.len() >= FEW_STAMPS => {
-                Self::Stamped { p50_us }
+        match (self, quantiles(kept.iter().copied())) {
+            (Self::Set { .. } | Self::Unknown, Some(hold_us)) if kept.len() >= FEW_STAMPS => {
+                Self::Stamped { hold_us }
             }
             (own, _) => own,
         }
@@ -66,7 +64,7 @@ impl OwnHold {
     #[must_use]
     pub fn may_be(&self, us: f64) -> bool {
         match self {
-            Self::Counted { p50_us, .. } | Self::Stamped { p50_us } => *p50_us >= us,
+            Self::Counted { hold_us, .. } | Self::Stamped { hold_us } => hold_us.p50 >= us,
             Self::Set { up_to_us, .. } => up_to_us.is_none_or(|up_to| up_to >= us),
             Self::None => false,
             Self::Unknown => true,
@@ -108,10 +106,14 @@ impl References {
     }
 }
 
-fn median_us(values: impl Iterator<Item = u64>) -> Option<f64> {
+fn quantiles(values: impl Iterator<Item = u64>) -> Option<Quantiles> {
     let mut values: Vec<u64> = values.collect();
     values.sort_unstable();
-    quantile(&values, 0.5).map(|nanos| nanos as f64 / 1e3)
+    Quantiles::of_sorted(&values)
+}
+
+fn median_us(values: impl Iterator<Item = u64>) -> Option<f64> {
+    quantiles(values).map(|all| all.p50)
 }
 
 /// What the far side, and the wire, are found to do.
@@ -231,6 +233,10 @@ mod tests {
         }
     }
 
+    fn of_2_us() -> Quantiles {
+        Quantiles { p50: 2.0, ..Quantiles::default() }
+    }
+
     fn times(far_us: f64, far_busy_us: Option<f64>) -> Times {
         Times { far_us, far_busy_us, own_in_us: 20.0 }
     }
@@ -275,7 +281,7 @@ mod tests {
         assert_eq!(far(times(260.0, Some(258.0)), &held(), &off), Far::RemoteHold);
         // A time of 0 may wait for frames.
         assert_eq!(far(times(260.0, Some(258.0)), &held(), &set(None)), Far::SomeHold);
-        let counted = OwnHold::Counted { p50_us: 2.0, p99_us: 9.0, lab: "x".into() };
+        let counted = OwnHold::Counted { hold_us: of_2_us(), lab: "x".into() };
         assert_eq!(far(times(260.0, Some(258.0)), &held(), &counted), Far::RemoteHold);
     }
 
@@ -289,12 +295,13 @@ mod tests {
             single_frame: false,
         };
         let kept = [52_000, 51_000, 53_000, 9_000_000, 50_000];
-        assert_eq!(set.clone().or_stamped(&kept), OwnHold::Stamped { p50_us: 52.0 });
+        let OwnHold::Stamped { hold_us } = set.clone().or_stamped(&kept) else { panic!() };
+        assert_eq!((hold_us.p50, hold_us.count), (52.0, 5));
         assert_eq!(set.clone().or_stamped(&kept[..3]), set);
-        let counted = OwnHold::Counted { p50_us: 2.0, p99_us: 9.0, lab: "x".into() };
+        let counted = OwnHold::Counted { hold_us: of_2_us(), lab: "x".into() };
         assert_eq!(counted.clone().or_stamped(&kept), counted);
         // A NIC that is known to keep them no longer is not the one that holds pairs together.
-        let short = OwnHold::Stamped { p50_us: 2.0 };
+        let short = OwnHold::Stamped { hold_us: of_2_us() };
         assert_eq!(far(times(260.0, Some(258.0)), &held(), &short), Far::RemoteHold);
     }
 

@@ -20,8 +20,8 @@ const NO_STAMPED_HOLD: f64 = 4.0;
 /// Takes the hold that the NIC counts, or that its stamps tell, out of the far side's time.
 pub(crate) fn split(paths: &mut Collection, hold: &OwnHold) {
     let (us, none) = match hold {
-        OwnHold::Counted { p50_us, .. } => (*p50_us, NO_HOLD),
-        OwnHold::Stamped { p50_us } => (*p50_us, NO_STAMPED_HOLD),
+        OwnHold::Counted { hold_us, .. } => (hold_us.p50, NO_HOLD),
+        OwnHold::Stamped { hold_us } => (hold_us.p50, NO_STAMPED_HOLD),
         OwnHold::Set { .. } | OwnHold::None | OwnHold::Unknown => return,
     };
     if us >= none {
@@ -76,8 +76,7 @@ pub(crate) fn is_virtual(device: &str) -> bool {
 /// A lab's NIC counts what it holds.
 fn counted(device: &str) -> Option<OwnHold> {
     let (lab, port) = client::port_here(device)?;
-    let [p50_us, p99_us, _] = port.hold_us?;
-    Some(OwnHold::Counted { p50_us, p99_us, lab })
+    Some(OwnHold::Counted { hold_us: port.hold_us?, lab })
 }
 
 #[cfg(test)]

@@ -5,10 +5,11 @@ use std::sync::mpsc;
 use std::thread;
 
 use anyhow::{Context, Result, anyhow, ensure};
+use base::quantiles::nearest_rank;
 
 use super::engine::{Path, Role};
 use super::evidence::{self, OwnHold, References};
-use super::report::{Explained, LeftOut, Report, SCHEMA, SumError};
+use super::report::{Explained, LeftOut, Report, SumError};
 use super::stages::{self, Lengths, Stage};
 use super::summary::Collection;
 use super::target::Target;
@@ -170,7 +171,6 @@ fn report(
         left_out.add(spaced.len());
     }
     Report {
-        schema: SCHEMA,
         device,
         own_hold,
         references: Some(references),
@@ -213,9 +213,8 @@ fn matched(record: &Record, paths: &[Path]) -> Matched {
         }
     }
     errors.sort_unstable();
-    let share =
-        |of| super::summary::quantile(&errors, of).map(|millionths| millionths as f64 / 1e6);
-    let sum_error = share(0.5).zip(share(0.99)).map(|(p50, p99)| SumError { p50, p99 });
+    let share = |percent| Some(nearest_rank(&errors, percent)? as f64 / 1e6);
+    let sum_error = share(50).zip(share(99)).map(|(p50, p99)| SumError { p50, p99 });
     Matched { spaced, back_to_back, sum_error }
 }
 

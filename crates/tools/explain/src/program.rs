@@ -12,7 +12,7 @@ use sys::clock;
 use super::decode::Decoder;
 use super::engine::{Path as Followed, Role};
 use super::evidence::{Far, OwnHold};
-use super::report::{EndReason, Explained, LeftOut, ProgramRun, Report, SCHEMA};
+use super::report::{EndReason, Explained, LeftOut, ProgramRun, Report};
 use super::signals::Signals;
 use super::sockets::{self, Names};
 use super::summary::Collection;
@@ -183,7 +183,6 @@ fn report(groups: BTreeMap<String, Group>, account: Account, device: Option<&str
     });
     let own_hold = device.as_ref().and_then(|device| holds.remove(device));
     Report {
-        schema: SCHEMA,
         device,
         own_hold: own_hold.unwrap_or(OwnHold::Unknown),
         references: None,

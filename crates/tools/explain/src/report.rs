@@ -12,9 +12,6 @@ use super::tracer::Account;
 use super::verdict::{Side, Verdict};
 use report::terminal::{Table, Width};
 
-/// The version of the layout of the JSON.
-pub const SCHEMA: &str = "earmark-explain/1";
-
 /// Columns of the longest bar.
 const WIDTH: f64 = 30.0;
 
@@ -44,8 +41,6 @@ pub struct SumError {
 /// All of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// [`SCHEMA`].
-    pub schema: &'static str,
     /// The device, if one is looked at.
     pub device: Option<String>,
     /// What is known of the hold of its NIC.
@@ -249,25 +244,25 @@ impl Explained {
             ("", 4),
         ])
         .with_words_last();
-        let most = self.summary.largest().map_or(1.0, |row| row.typical_us).max(1e-9);
+        let most = self.summary.largest().map_or(1.0, |row| row.times.typical_us).max(1e-9);
         for row in &self.summary.stages {
-            let share = row.typical_us / total.typical_us.max(1e-9);
+            let share = row.times.typical_us / total.typical_us.max(1e-9);
             table.add_row([
                 row.stage.name().to_owned(),
-                format!("{:.1}", row.typical_us),
+                format!("{:.1}", row.times.typical_us),
                 format!("{:.0} %", share * 100.0),
-                format!("{:.1}", row.p50_us),
-                format!("{:.1}", row.p99_us),
-                format!("{:.1}", row.slow_us),
-                bar(row.typical_us / most),
+                format!("{:.1}", row.times.quantiles_us.p50),
+                format!("{:.1}", row.times.quantiles_us.p99),
+                format!("{:.1}", row.times.slow_us),
+                bar(row.times.typical_us / most),
             ]);
         }
         table.add_row([
             "all".to_owned(),
             format!("{:.1}", total.typical_us),
             "100 %".into(),
-            format!("{:.1}", total.p50_us),
-            format!("{:.1}", total.p99_us),
+            format!("{:.1}", total.quantiles_us.p50),
+            format!("{:.1}", total.quantiles_us.p99),
             format!("{:.1}", total.slow_us),
             String::new(),
         ]);
@@ -340,7 +335,6 @@ mod tests {
             ..Account::default()
         };
         Report {
-            schema: SCHEMA,
             device: Some("eth7".into()),
             own_hold: own_hold.clone(),
             references: None,
@@ -407,7 +401,6 @@ mod tests {
     #[test]
     fn json_has_the_stages_beside_the_subject() {
         let json = serde_json::to_value(report()).unwrap();
-        assert_eq!(json["schema"], SCHEMA);
         assert_eq!(json["explained"][0]["stages"][0]["stage"], "far");
         assert_eq!(json["explained"][0]["verdict"]["side"], "theirs");
         assert_eq!(json["explained"][0]["verdict"]["cause"]["far"], "slow-program");

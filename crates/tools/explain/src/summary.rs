@@ -4,6 +4,7 @@
 //! columns that do: *typical*, the mean of the requests in the middle tenth by their total, and
 //! *slow*, the mean of the slowest hundredth.
 
+use base::quantiles::{Quantiles, nearest_rank};
 use serde::Serialize;
 
 use super::stages::{Lengths, Stage};
@@ -14,19 +15,25 @@ const MAX_PATHS: usize = 200_000;
 /// Fewer paths than this tell what happened to them, and not what happens.
 const FEWEST: usize = 5;
 
-/// One stage of many paths, in microseconds.
+/// What many paths take, in a stage or as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct StageTimes {
+    /// The mean of typical requests, in microseconds.
+    pub typical_us: f64,
+    /// The mean of the slowest hundredth, in microseconds.
+    pub slow_us: f64,
+    /// Of all requests.
+    pub quantiles_us: Quantiles,
+}
+
+/// One stage of many paths.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct StageRow {
     /// Which one.
     pub stage: Stage,
-    /// The mean of typical requests.
-    pub typical_us: f64,
-    /// The mean of the slowest hundredth.
-    pub slow_us: f64,
-    /// Half of all requests spend less here.
-    pub p50_us: f64,
-    /// All but a hundredth spend less here.
-    pub p99_us: f64,
+    /// What it takes.
+    #[serde(flatten)]
+    pub times: StageTimes,
 }
 
 /// Many paths.
@@ -37,20 +44,7 @@ pub struct Summary {
     /// The stages that occur, in order.
     pub stages: Vec<StageRow>,
     /// All stages together.
-    pub total: Totals,
-}
-
-/// Totals of many paths, in microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Totals {
-    /// The mean of typical requests.
-    pub typical_us: f64,
-    /// The mean of the slowest hundredth.
-    pub slow_us: f64,
-    /// The median.
-    pub p50_us: f64,
-    /// The 99th percentile.
-    pub p99_us: f64,
+    pub total: StageTimes,
 }
 
 /// Collects paths.
@@ -96,7 +90,7 @@ impl Collection {
     /// The median of all of a stage, in nanoseconds.
     #[must_use]
     pub(crate) fn median(&self, stage: Stage) -> Option<u64> {
-        quantile(&sorted(self.0.iter().map(|lengths| lengths.of(stage))), 0.5)
+        nearest_rank(&sorted(self.0.iter().map(|lengths| lengths.of(stage))), 50)
     }
 
     /// Moves up to that much of each path from one stage to another.
@@ -115,23 +109,20 @@ impl Collection {
         let middle = around_middle(&ranked);
         let slow = &ranked[ranked.len() - ranked.len().div_ceil(100)..];
         let totals = sorted(ranked.iter().map(Lengths::total));
-        let row = |of: &dyn Fn(&Lengths) -> u64, sorted: &[u64]| Totals {
+        let times = |of: &dyn Fn(&Lengths) -> u64, sorted: &[u64]| StageTimes {
             typical_us: mean_us(middle, of),
             slow_us: mean_us(slow, of),
-            p50_us: micros(quantile(sorted, 0.5).unwrap_or(0)),
-            p99_us: micros(quantile(sorted, 0.99).unwrap_or(0)),
+            quantiles_us: Quantiles::of_sorted(sorted).unwrap_or_default(),
         };
         let stages = Stage::ALL.into_iter().filter_map(|stage| {
             let sorted = sorted(ranked.iter().map(|lengths| lengths.of(stage)));
             sorted.last().filter(|most| **most > 0)?;
-            let Totals { typical_us, slow_us, p50_us, p99_us } =
-                row(&|lengths| lengths.of(stage), &sorted);
-            Some(StageRow { stage, typical_us, slow_us, p50_us, p99_us })
+            Some(StageRow { stage, times: times(&|lengths| lengths.of(stage), &sorted) })
         });
         Some(Summary {
             requests: ranked.len(),
             stages: stages.collect(),
-            total: row(&Lengths::total, &totals),
+            total: times(&Lengths::total, &totals),
         })
     }
 }
@@ -140,13 +131,13 @@ impl Summary {
     /// What typical requests spend in a stage, in microseconds.
     #[must_use]
     pub fn typical(&self, stage: Stage) -> f64 {
-        self.stages.iter().find(|row| row.stage == stage).map_or(0.0, |row| row.typical_us)
+        self.stages.iter().find(|row| row.stage == stage).map_or(0.0, |row| row.times.typical_us)
     }
 
     /// The stage that typical requests spend most in.
     #[must_use]
     pub fn largest(&self) -> Option<&StageRow> {
-        self.stages.iter().max_by(|a, b| a.typical_us.total_cmp(&b.typical_us))
+        self.stages.iter().max_by(|a, b| a.times.typical_us.total_cmp(&b.times.typical_us))
     }
 }
 
@@ -163,19 +154,9 @@ fn sorted(values: impl Iterator<Item = u64>) -> Vec<u64> {
     values
 }
 
-/// The value that this share of all is below, by nearest rank.
-pub(super) fn quantile(sorted: &[u64], share: f64) -> Option<u64> {
-    let rank = (share * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.max(1) - 1).copied()
-}
-
 fn mean_us(paths: &[Lengths], of: &dyn Fn(&Lengths) -> u64) -> f64 {
     let sum: u64 = paths.iter().map(of).sum();
-    micros(sum) / paths.len().max(1) as f64
-}
-
-fn micros(nanos: u64) -> f64 {
-    nanos as f64 / 1e3
+    sum as f64 / paths.len().max(1) as f64 / 1e3
 }
 
 #[cfg(test)]
@@ -204,11 +185,11 @@ mod tests {
         let summary = collection().summary().unwrap();
         assert_eq!(summary.requests, 1_000);
         let sum = |of: fn(&StageRow) -> f64| summary.stages.iter().map(of).sum::<f64>();
-        assert!((sum(|row| row.typical_us) - summary.total.typical_us).abs() < 1e-6);
-        assert!((sum(|row| row.slow_us) - summary.total.slow_us).abs() < 1e-6);
+        assert!((sum(|row| row.times.typical_us) - summary.total.typical_us).abs() < 1e-6);
+        assert!((sum(|row| row.times.slow_us) - summary.total.slow_us).abs() < 1e-6);
         assert_eq!(summary.largest().unwrap().stage, Stage::Far);
         assert!((summary.total.slow_us - 5_100.0).abs() < 1e-6);
-        assert_eq!(summary.total.p99_us, 110.999);
+        assert_eq!(summary.total.quantiles_us.p99, 110.999);
     }
 
     #[test]
@@ -225,15 +206,6 @@ mod tests {
         let few = Collection(enough.0[1..].to_vec());
         assert_eq!((Collection::default().summary(), few.summary()), (None, None));
         let summary = enough.summary().unwrap();
-        assert_eq!((summary.total.typical_us, summary.total.p99_us), (4.0, 4.0));
-    }
-
-    #[test]
-    fn quantiles_are_by_nearest_rank() {
-        let values: Vec<u64> = (1..=100).collect();
-        assert_eq!(quantile(&values, 0.5), Some(50));
-        assert_eq!(quantile(&values, 0.99), Some(99));
-        assert_eq!(quantile(&values, 0.0), Some(1));
-        assert_eq!(quantile(&[], 0.5), None);
+        assert_eq!((summary.total.typical_us, summary.total.quantiles_us.p99), (4.0, 4.0));
     }
 }

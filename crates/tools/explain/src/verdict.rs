@@ -86,7 +86,7 @@ impl VerdictInput<'_> {
         Some(Verdict {
             cause,
             side,
-            us: row.typical_us,
+            us: row.times.typical_us,
             what,
             takes: self.takes(cause),
             costs: self.costs(cause),
@@ -209,8 +209,8 @@ impl VerdictInput<'_> {
             .stages
             .iter()
             .filter(|row| row.stage != largest && row.stage != Stage::Unaccounted)
-            .filter(|row| row.typical_us < ACQUITTED * total)
-            .map(|row| format!("{} ({:.1} us)", row.stage.name(), row.typical_us))
+            .filter(|row| row.times.typical_us < ACQUITTED * total)
+            .map(|row| format!("{} ({:.1} us)", row.stage.name(), row.times.typical_us))
             .collect();
         let shown = self.summary.stages.iter().any(|row| row.stage == Stage::Hold);
         match self.own_hold {
@@ -305,6 +305,7 @@ mod tests {
     use super::*;
     use crate::stages::Lengths;
     use crate::summary::Collection;
+    use base::quantiles::Quantiles;
 
     fn summary(of: &[(Stage, u64)]) -> Summary {
         let mut lengths = Lengths::default();
@@ -341,7 +342,8 @@ mod tests {
         assert!(verdict.takes.contains("ethtool -C eth7"), "{}", verdict.takes);
         assert!(verdict.costs.contains("2000 a second"), "{}", verdict.costs);
         assert!(verdict.acquitted.contains(&"wake-up (9.0 us)".to_owned()), "{verdict:?}");
-        let counted = OwnHold::Counted { p50_us: 200.0, p99_us: 201.0, lab: "x".into() };
+        let hold_us = Quantiles { p50: 200.0, ..Quantiles::default() };
+        let counted = OwnHold::Counted { hold_us, lab: "x".into() };
         let verdict = judge(&summary, Far::Way, &counted);
         assert!(verdict.takes.contains("earmark nic --lab x set eth7 rx-usecs 0"));
     }

@@ -1,5 +1,6 @@
 //! What a probe found, for people and as JSON.
 
+use base::quantiles::Quantiles;
 use infer::{
     Acquittal, Family, Finding, Heard, Length, Lengths, Place, Purpose, Unclear, Verdict, Why,
 };
@@ -7,8 +8,7 @@ use serde::Serialize;
 
 use super::prober::EchoKind;
 use super::recording::Origin;
-use report::SCHEMA;
-use report::terminal::{Table, Width};
+use report::terminal::{Table, Width, number};
 
 /// How wide the longest bar of the histogram is.
 const BAR: usize = 40;
@@ -22,15 +22,17 @@ const ROWS: usize = 10;
 /// What `--json` prints.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    schema_version: u32,
     host: String,
     kind: EchoKind,
     sent: usize,
     answered: usize,
     /// All round trips, in trains and alone, but of answers that were asked for later.
-    round_trip_us: RoundTrips,
+    round_trip_us: Option<Quantiles>,
     /// Those of short lone probes after a silence: what a quiet client sees.
-    lone_round_trip_us: RoundTrips,
+    lone_round_trip_us: Option<Quantiles>,
+    /// All round trips in nanoseconds, ascending, for the histogram.
+    #[serde(skip)]
+    sorted: Vec<u64>,
     /// The step in which times move, if it is coarse.
     quantum_ns: Option<u64>,
     holds: Vec<Hold>,
@@ -42,18 +44,6 @@ pub struct Report {
     /// By how much an NTP client believes this host's clock to be ahead of what it is.
     offset_bend_us: Option<f64>,
     words: Vec<String>,
-}
-
-/// A distribution in microseconds.
-#[derive(Debug, Default, Serialize)]
-struct RoundTrips {
-    min: f64,
-    p50: f64,
-    p99: f64,
-    p999: f64,
-    max: f64,
-    #[serde(skip)]
-    sorted: Vec<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -145,35 +135,14 @@ fn remedy(finding: &Finding, local: Option<&Local>) -> Option<String> {
     }
 }
 
-/// A row of a table of hosts.
-#[derive(Debug, PartialEq)]
-pub struct Summary {
-    /// Which echo was asked.
-    pub kind: &'static str,
-    /// The median round trip of lone probes, in microseconds.
-    pub p50_us: f64,
-    /// Their 99th percentile.
-    pub p99_us: f64,
-    /// Probes that were answered.
-    pub answered: usize,
-    /// Probes that were sent.
-    pub sent: usize,
-    /// The holds, or that there is none, or that it cannot be told.
-    pub found: String,
-}
-
 impl Report {
-    /// A line of it.
+    /// Its cells in a table of hosts: echo, median and 99th percentile of lone round trips, answers,
+    /// and what was found.
     #[must_use]
-    pub fn summary(&self) -> Summary {
-        Summary {
-            kind: self.kind.name(),
-            p50_us: self.lone_round_trip_us.p50,
-            p99_us: self.lone_round_trip_us.p99,
-            answered: self.answered,
-            sent: self.sent,
-            found: self.found(),
-        }
+    pub fn cells(&self) -> [String; 5] {
+        let lone = |of: fn(Quantiles) -> f64| number(self.lone_round_trip_us.map(of), 1);
+        let answered = format!("{}/{}", self.answered, self.sent);
+        [self.kind.name().to_owned(), lone(|it| it.p50), lone(|it| it.p99), answered, self.found()]
     }
 
     /// The packets that are meant, where it is not all that this echo answers.
@@ -210,15 +179,17 @@ impl Report {
         }
         let is_lone =
             |heard: &&Heard| heard.probes.len() == 1 && heard.train.length == Length::Short;
-        let lone: Vec<Heard> = heard.iter().filter(is_lone).cloned().collect();
+        let sorted = sorted_round_trips(heard.iter());
         Self {
-            schema_version: SCHEMA,
             host: origin.host.clone(),
             kind: origin.kind,
             sent: verdict.answered.1,
             answered: verdict.answered.0,
-            round_trip_us: RoundTrips::of(heard),
-            lone_round_trip_us: RoundTrips::of(&lone),
+            round_trip_us: Quantiles::of_sorted(&sorted),
+            lone_round_trip_us: Quantiles::of_sorted(&sorted_round_trips(
+                heard.iter().filter(is_lone),
+            )),
+            sorted,
             quantum_ns: verdict.quantum,
             holds: verdict.findings.iter().map(hold).collect(),
             no_holds: verdict.excluded.iter().map(no_hold).collect(),
@@ -238,19 +209,19 @@ impl Report {
             ("round trip us", 0),
             ("min", 0),
             ("p50", 0),
+            ("p90", 1),
             ("p99", 0),
-            ("p99.9", 1),
             ("max", 2),
         ]);
         for (name, times) in
-            [("lone probes", &self.lone_round_trip_us), ("all probes", &self.round_trip_us)]
+            [("lone probes", self.lone_round_trip_us), ("all probes", self.round_trip_us)]
         {
-            let RoundTrips { min, p50, p99, p999, max, .. } = times;
-            let values = [min, p50, p99, p999, max].map(|value| format!("{value:.1}"));
-            table.add_row(std::iter::once(name.to_owned()).chain(values));
+            let of = |of: fn(Quantiles) -> f64| number(times.map(of), 1);
+            let values = [of(|it| it.min), of(|it| it.p50), of(|it| it.p90), of(|it| it.p99)];
+            table.add_row([name.to_owned()].into_iter().chain(values).chain([of(|it| it.max)]));
         }
         let mut text = width.wrap(&title) + &table.fit(width) + "\n\n";
-        for (from, to, count, bar) in self.round_trip_us.rows(width.bar(BESIDE, BAR)) {
+        for (from, to, count, bar) in self.rows(width.bar(BESIDE, BAR)) {
             text += &format!("{from:8.1} to {to:8.1} us {count:6}  {bar}\n");
         }
         if let Some(quantum) = self.quantum_ns {
@@ -262,42 +233,35 @@ impl Report {
         }
         text
     }
-}
-
-impl RoundTrips {
-    fn of(heard: &[Heard]) -> Self {
-        // What somebody was asked to wait is no cost.
-        let usual = heard.iter().filter(|heard| heard.train.purpose != Purpose::Spaced);
-        let probes = usual.flat_map(|heard| &heard.probes);
-        let times = probes.filter_map(|probe| Some(probe.received? - probe.sent));
-        let mut sorted: Vec<f64> = times.map(|nanos| nanos as f64 / 1e3).collect();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let at = |share: f64| {
-            let last = sorted.len().saturating_sub(1);
-            sorted.get((share * last as f64).round() as usize).copied().unwrap_or(0.0)
-        };
-        let [min, p50, p99, p999, max] = [0.0, 0.5, 0.99, 0.999, 1.0].map(at);
-        Self { min, p50, p99, p999, max, sorted }
-    }
 
     /// Equal shares of the time between the minimum and the 99th percentile, and what is beyond.
     fn rows(&self, longest: usize) -> Vec<(f64, f64, usize, String)> {
-        let width = (self.p99 - self.min) / ROWS as f64;
+        let Some(Quantiles { min, p99, max, .. }) = self.round_trip_us else { return Vec::new() };
+        let width = (p99 - min) / ROWS as f64;
         if width <= 0.0 {
             return Vec::new();
         }
         let mut counts = [0; ROWS + 1];
         for time in &self.sorted {
-            counts[(((time - self.min) / width) as usize).min(ROWS)] += 1;
+            counts[(((*time as f64 / 1e3 - min) / width) as usize).min(ROWS)] += 1;
         }
         let most = counts.iter().copied().max().unwrap_or(1).max(1);
         let row = |(row, count): (usize, &usize)| {
-            let from = self.min + width * row as f64;
-            let to = if row == ROWS { self.max.max(from) } else { from + width };
+            let from = min + width * row as f64;
+            let to = if row == ROWS { max.max(from) } else { from + width };
             (from, to, *count, "#".repeat(count * longest / most))
         };
         counts.iter().enumerate().map(row).collect()
     }
+}
+
+/// Round trips in nanoseconds, ascending, but those whose answer was asked for later.
+fn sorted_round_trips<'a>(heard: impl Iterator<Item = &'a Heard>) -> Vec<u64> {
+    let usual = heard.filter(|heard| heard.train.purpose != Purpose::Spaced);
+    let probes = usual.flat_map(|heard| &heard.probes);
+    let mut times: Vec<u64> = probes.filter_map(|it| Some(it.received? - it.sent)).collect();
+    times.sort_unstable();
+    times
 }
 
 /// The word for a side.
@@ -414,25 +378,24 @@ mod tests {
 
     #[test]
     fn every_terminal_has_the_medians_and_the_words() {
-        let sorted: Vec<f64> = (0..2_000).map(|it| 100.0 + f64::from(it) * 77.7).collect();
-        let times = || RoundTrips {
+        let times = Quantiles {
             min: 100.0,
             p50: 28_156.5,
+            p90: 98_765.4,
             p99: 123_456.7,
-            p999: 1_234_567.8,
             max: 98_765_432.1,
-            sorted: sorted.clone(),
+            ..Quantiles::default()
         };
         let words =
             "mine, delay, 393.2 us (at least 380.1, at most 401.7): what arrives first waits";
         let report = Report {
-            schema_version: SCHEMA,
             host: "a-host-with-a-long-name.example.org".into(),
             kind: EchoKind::Udp,
             sent: 12_345,
             answered: 12_001,
-            round_trip_us: times(),
-            lone_round_trip_us: times(),
+            round_trip_us: Some(times),
+            lone_round_trip_us: Some(times),
+            sorted: (0..2_000).map(|it| 100_000 + it * 77_700).collect(),
             quantum_ns: Some(1_000_000),
             holds: Vec::new(),
             no_holds: Vec::new(),

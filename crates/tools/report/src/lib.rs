@@ -23,7 +23,7 @@
 //!
 //! # Modules
 //!
-//! - [`terminal`], [`output`], [`progress`], [`names`], [`numbers`]: the terminal;
+//! - [`terminal`], [`output`], [`progress`], [`names`], [`numbers`], [`json`]: the terminal;
 //! - [`render`], [`Report`], [`panels`]: the page: latency curves, latency against interrupts, and
 //!   timelines of a NIC;
 //! - [`document`], [`pairs`]: a page of chapters, and stated values beside measured ones.
@@ -35,6 +35,7 @@
 mod cdf;
 pub mod document;
 mod html;
+pub mod json;
 mod label;
 pub mod names;
 pub mod numbers;
@@ -53,9 +54,6 @@ mod tradeoff;
 
 pub use html::render;
 pub use palette::Palette;
-
-/// The version of the JSON that commands print; docs/json.md describes it.
-pub const SCHEMA: u32 = 1;
 
 /// All that one page shows. Empty parts are left out of the page.
 #[derive(Debug, Clone, Default)]

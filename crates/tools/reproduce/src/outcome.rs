@@ -16,8 +16,6 @@ use crate::seed::{Constant, Number, Ours, PartConstant, Seed};
 /// Everything; `--json` prints it.
 #[derive(Debug, Serialize)]
 pub struct Outcome {
-    /// [`bench::measurement::SCHEMA`].
-    pub schema_version: u32,
     /// Runs lasted a quarter of their time.
     pub quick: bool,
     /// How long the runs took, in seconds of real time; of shards all together.
@@ -244,14 +242,7 @@ impl Outcome {
         let runs = seeds.iter().flat_map(|seed| &seed.parts).flat_map(|part| &part.runs);
         let environment = runs.clone().find_map(|run| run.environment.clone());
         let wall_s = runs.map(|run| run.wall_s).sum();
-        Self {
-            schema_version: bench::measurement::SCHEMA,
-            quick,
-            wall_s,
-            tally: Tally::of(&seeds),
-            environment,
-            seeds,
-        }
+        Self { quick, wall_s, tally: Tally::of(&seeds), environment, seeds }
     }
 
     /// The sum, in words.

@@ -12,9 +12,6 @@ use super::delay::Delay;
 use super::lab::LabPort;
 use super::lanes::Lane;
 
-/// Raised when a field of the JSON changes its meaning or goes.
-pub const SCHEMA: u32 = 1;
-
 /// All that is known of a device.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use bench::records::{Counter, Record, Timing};
 use bench::slice::Part;
 use serde::Serialize;
@@ -125,15 +125,15 @@ impl Figures {
 
     fn add_latency(&mut self, record: &Record) -> Result<()> {
         let latency = record.distribution(Timing::Latency);
-        ensure!(latency.count > 0, "no request was answered; measure for longer: --duration");
-        let summary = latency.summary();
+        let quantiles = latency.quantiles();
+        let of = quantiles.context("no request was answered; measure for longer: --duration")?;
         self.0.extend([
-            (Metric::P50, summary.p50_us),
-            (Metric::P90, summary.p90_us),
-            (Metric::P99, summary.p99_us),
+            (Metric::P50, of.p50),
+            (Metric::P90, of.p90),
+            (Metric::P99, of.p99),
             (Metric::P999, latency.quantile_ns(0.999) as f64 / 1_000.0),
-            (Metric::Max, summary.max_us),
-            (Metric::Mean, summary.mean_us),
+            (Metric::Max, of.max),
+            (Metric::Mean, of.mean),
             (Metric::Transactions, record.per_second(Counter::Transactions)),
         ]);
         Ok(())

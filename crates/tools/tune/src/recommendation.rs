@@ -15,9 +15,6 @@ use report::terminal::number;
 use report::terminal::{Table, Width};
 use report::{self, Cell, Report, TradeoffChart, TradeoffPoint};
 
-/// The version of the JSON form.
-pub const SCHEMA: u32 = 1;
-
 /// What the setting that was in force at the start is called.
 const PRESENT: &str = "as it is";
 
@@ -43,8 +40,6 @@ pub struct Subject {
 /// The pick, and what it rests on.
 #[derive(Debug, Serialize)]
 pub struct Recommendation {
-    /// [`SCHEMA`].
-    pub schema_version: u32,
     /// The device.
     pub device: String,
     /// What drives it.
@@ -207,7 +202,6 @@ impl Recommendation {
         let Subject { device, driver, workload, measurand, before, environment, measurements } =
             subject;
         Self {
-            schema_version: SCHEMA,
             device,
             driver,
             workload,

@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 use bench::environment::{Environment, VIRTUAL};
-use bench::measurement::{Quantiles, Rounds, SCHEMA};
+use bench::measurement::{Quantiles, Rounds};
 use bench::nic_kind::NicKind;
 use bench::options::{NicOptions, Text};
 use bench::world::intervals::{Interval, intervals, shares};
-use report::outln;
+use report::{json, outln};
 use serde::Serialize;
 use sys::privilege::Privilege;
 
@@ -50,7 +50,6 @@ const IAVF: [Mode; 2] =
 /// What `--json` prints.
 #[derive(Debug, Serialize)]
 struct Traces {
-    schema_version: u32,
     environment: Environment,
     driver: &'static str,
     link_mbit: u32,
@@ -97,7 +96,7 @@ struct Share {
 pub(super) fn run(
     nic: NicKind,
     traffic: &[Traffic],
-    json: bool,
+    is_json: bool,
     privilege: Privilege,
 ) -> Result<()> {
     let modes: &[Mode] = match nic {
@@ -118,20 +117,18 @@ pub(super) fn run(
             duration_s: traffic.plan.duration_s,
             modes: modes.collect::<Result<_>>()?,
         };
-        if !json {
+        if !is_json {
             print(&trace);
         }
         traces.push(trace);
     }
-    if json {
-        let traces = Traces {
-            schema_version: SCHEMA,
+    if is_json {
+        json::print(&Traces {
             environment,
             driver: nic.driver(),
             link_mbit: LINK_MBIT,
             traffic: traces,
-        };
-        outln!("{}", serde_json::to_string_pretty(&traces)?);
+        })?;
     }
     Ok(())
 }

@@ -28,14 +28,13 @@ use nic::moderation::Moderation;
 use crate::command::lab::{code, lab, outlive_interrupts, wait};
 use bench::applicability::{HostKind, Use};
 use bench::experiment::USUAL_SETTING;
-use bench::measurement::SCHEMA;
 use bench::options::{Hosts, NicOptions, Text};
 use bench::world::World;
 use bench::world::live::Live;
 use bench::world::setup;
 use launcher::{Launcher, Mpi, require_program};
-use report::errln;
 use report::terminal::Width;
+use report::{errln, json};
 use results::{MpiResults, SettingRuns};
 use sys::files::{self, writable};
 use variables::Net;
@@ -132,7 +131,6 @@ pub fn run(args: &MpirunArgs) -> Result<ExitCode> {
     let (status, results) = runs.all(&cases.collect::<Vec<_>>(), library.as_deref())?;
     let words: Vec<_> = args.program.iter().map(|word| word.to_string_lossy()).collect();
     let results = MpiResults {
-        schema_version: SCHEMA,
         mpi: runs.launcher.to_string(),
         program: words.join(" "),
         ranks: args.ranks.into(),
@@ -142,7 +140,7 @@ pub fn run(args: &MpirunArgs) -> Result<ExitCode> {
     live.finish()?;
     errln!("{}", results::table(&results, Width::of_output()));
     if let Some(path) = &args.json {
-        let text = serde_json::to_string_pretty(&results)? + "\n";
+        let text = json::text(&results)? + "\n";
         files::write(path, text.as_bytes()).with_context(|| {
             format!("write {}; free some space or choose another place", path.display())
         })?;

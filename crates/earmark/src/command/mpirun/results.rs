@@ -13,7 +13,6 @@ use report::terminal::{Table, Width, number};
 /// What `--json` writes.
 #[derive(Debug, Serialize)]
 pub(super) struct MpiResults {
-    pub(super) schema_version: u32,
     pub(super) mpi: String,
     pub(super) program: String,
     pub(super) ranks: usize,

@@ -10,9 +10,11 @@ use serde::Serialize;
 
 use super::session::{EndArgs, Partner, Session, Task};
 
+use base::quantiles::Quantiles;
 use bench::options::bytes;
+use bench::records::Distribution;
 use report::outln;
-use report::terminal::{Stream, Width};
+use report::terminal::{Stream, Width, number};
 
 /// What `earmark mx perf` takes.
 #[derive(Args, Debug)]
@@ -56,9 +58,8 @@ struct Row {
     iterations: u64,
     /// Half a round trip; one way: the time of all messages, divided by their number.
     mean_us: f64,
-    /// Half a round trip; not known one way.
-    median_us: Option<f64>,
-    p99_us: Option<f64>,
+    /// Not known one way.
+    half_round_trip_us: Option<Quantiles>,
     /// Millions of bytes a second, in one direction.
     mb_per_s: f64,
 }
@@ -128,10 +129,9 @@ fn round_trips(session: &Session, peer: &Partner, args: &PerfArgs, size: usize) 
     }
     session.wait(peer, done)?;
     let mean_us = sum as f64 / args.iterations as f64 / 1e3;
-    let quantile = |quantile| Some(halves.value_at_quantile(quantile) as f64 / 1e3);
-    let (median_us, p99_us) = (quantile(0.5), quantile(0.99));
+    let half_round_trip_us = Distribution::from_histogram(&halves, 1).quantiles();
     let mb_per_s = size as f64 / mean_us;
-    Ok(Row { size, iterations: args.iterations, mean_us, median_us, p99_us, mb_per_s })
+    Ok(Row { size, iterations: args.iterations, mean_us, half_round_trip_us, mb_per_s })
 }
 
 fn one_way(session: &Session, peer: &Partner, args: &PerfArgs, size: usize) -> Result<Row> {
@@ -149,15 +149,14 @@ fn one_way(session: &Session, peer: &Partner, args: &PerfArgs, size: usize) -> R
         mean_us = begin.elapsed().as_secs_f64() * 1e6 / count as f64;
     }
     let mb_per_s = size as f64 / mean_us;
-    let (median_us, p99_us) = (None, None);
-    Ok(Row { size, iterations: args.iterations, mean_us, median_us, p99_us, mb_per_s })
+    Ok(Row { size, iterations: args.iterations, mean_us, half_round_trip_us: None, mb_per_s })
 }
 
 impl Row {
     fn cells(&self) -> [String; 5] {
-        let us = |us: Option<f64>| us.map_or_else(|| "-".into(), |us| format!("{us:.2}"));
         let Self { size, mean_us, mb_per_s, .. } = self;
-        let [median, p99] = [us(self.median_us), us(self.p99_us)];
+        let [median, p99] = [|it: Quantiles| it.p50, |it: Quantiles| it.p99]
+            .map(|of| number(self.half_round_trip_us.map(of), 2));
         [size.to_string(), format!("{mean_us:.2}"), median, p99, format!("{mb_per_s:.1}")]
     }
 }
@@ -178,8 +177,7 @@ mod tests {
             size: 1 << 30,
             iterations: 1,
             mean_us: 28_156_123_456.5,
-            median_us: None,
-            p99_us: Some(1e9),
+            half_round_trip_us: Some(Quantiles { p99: 1e9, ..Quantiles::default() }),
             mb_per_s: 1.0,
         };
         let draw = |width| columns(width).header() + "\n" + &columns(width).row(&large.cells());

@@ -15,10 +15,9 @@ use sim::drive::{self, Report};
 
 use crate::command::merged::{Merging, print_shard};
 use bench::environment::Environment;
-use bench::measurement::SCHEMA;
 use bench::sweep::{Merged, Results, Shard, ShardArgs};
-use report::outln;
 use report::progress::Progress;
+use report::{json, outln};
 
 /// No soak has more seeds.
 const MOST_SEEDS: u64 = 1 << 40;
@@ -94,7 +93,6 @@ struct Soaked {
 /// What is printed.
 #[derive(Serialize)]
 struct Outcome {
-    schema_version: u32,
     first_seed: u64,
     /// How many were played.
     seeds: u64,
@@ -130,7 +128,7 @@ pub(super) fn run(args: &SoakArgs) -> Result<ExitCode> {
     }
     let outcome = soaked.sum_up(args);
     if args.json {
-        outln!("{}", serde_json::to_string_pretty(&outcome)?);
+        json::print(&outcome)?;
     } else {
         outcome.print();
     }
@@ -275,7 +273,6 @@ impl Soaked {
         let Self { tally, environment, cpu_s, wall_s, peak_rss_kib } = self;
         let Tally { seeds, failed, failures, digest, messages, .. } = tally;
         Outcome {
-            schema_version: SCHEMA,
             first_seed: args.first_seed,
             seeds,
             failed,

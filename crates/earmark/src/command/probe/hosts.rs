@@ -8,8 +8,9 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use probe::fleet::{Outcome, Pace, parse_hosts, probe};
+use probe::report::Report;
 use report::terminal::{NOTHING, Table, Width};
-use report::{SCHEMA, errln, outln};
+use report::{errln, json, outln};
 use sys::ctrl_c;
 use sys::files::{read_text, read_text_from};
 
@@ -19,7 +20,6 @@ const LARGEST: u64 = 1 << 20;
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Shown<'a> {
-    schema_version: u32,
     hosts: &'a [Outcome],
 }
 
@@ -41,8 +41,7 @@ pub(super) fn run(path: &Path, pace: &Pace, is_json: bool) -> Result<ExitCode> {
         errln!("{number} of {}: {} {ended}", hosts.len(), outcome.host);
     });
     if is_json {
-        let shown = Shown { schema_version: SCHEMA, hosts: &outcomes };
-        outln!("{}", serde_json::to_string_pretty(&shown)?);
+        json::print(&Shown { hosts: &outcomes })?;
     } else {
         outln!("{}", text(&outcomes, Width::of_output()));
     }
@@ -68,20 +67,13 @@ fn text(outcomes: &[Outcome], width: Width) -> String {
     let mut table = Table::new(headers).with_words_last();
     let mut errors = String::new();
     for Outcome { host, error, probe } in outcomes {
-        let found = |found: String| match error {
-            Some(_) => format!("failed; {found}"),
-            None => found,
-        };
-        let nothing = || NOTHING.to_owned();
-        let cells = match probe {
-            Some(probe) => {
-                let summary = probe.summary();
-                let [p50, p99] = [summary.p50_us, summary.p99_us].map(|us| format!("{us:.1}"));
-                let answered = format!("{}/{}", summary.answered, summary.sent);
-                [summary.kind.into(), p50, p99, answered, found(summary.found)]
-            }
-            None => [nothing(), nothing(), nothing(), nothing(), "failed".into()],
-        };
+        let mut cells =
+            probe.as_ref().map_or_else(|| [NOTHING; 5].map(str::to_owned), Report::cells);
+        if error.is_some() {
+            let found =
+                if probe.is_some() { format!("failed; {}", cells[4]) } else { "failed".into() };
+            cells[4] = found;
+        }
         table.add_row(std::iter::once(host.clone()).chain(cells));
         if let Some(error) = error {
             errors += &format!("\n{}", width.wrap(&format!("{host}: {error}")));

@@ -7,10 +7,10 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use report::terminal::Width;
-use report::{errln, outln};
+use report::{errln, json, outln};
 use show::check::{BUILT_IN, Checked, Outcome, Policy, Ruling, check};
 use show::lines::Lines;
-use show::report::{Report, SCHEMA};
+use show::report::Report;
 use sys::files::read_text;
 
 /// The status of a policy that cannot be read, as that of a wrong option.
@@ -26,7 +26,6 @@ const LARGEST: u64 = 1 << 20;
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Shown<'a> {
-    schema_version: u32,
     policy: &'a str,
     holds: usize,
     broken: usize,
@@ -69,9 +68,7 @@ pub(super) fn run(
         [Outcome::Holds, Outcome::Broken, Outcome::Unknown].map(|outcome| checked.count(outcome));
     match terminal {
         None => {
-            let (schema_version, policy) = (SCHEMA, name);
-            let shown = Shown { schema_version, policy, holds, broken, unknown, checked: &checked };
-            outln!("{}", serde_json::to_string_pretty(&shown)?);
+            json::print(&Shown { policy: name, holds, broken, unknown, checked: &checked })?;
         }
         Some(width) => {
             lines(&checked).iter().for_each(|line| outln!("{}", Lines::listed(line, width)));

@@ -11,6 +11,7 @@
 pub mod client;
 pub mod server;
 
+use base::quantiles::Quantiles;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -67,8 +68,8 @@ pub struct PortState {
     pub lanes: Vec<LaneState>,
     /// Its queues.
     pub queues: Vec<QueueState>,
-    /// Holds in microseconds since the lab began: p50, p99, max.
-    pub hold_us: Option<[f64; 3]>,
+    /// Holds in microseconds since the lab began.
+    pub hold_us: Option<Quantiles>,
     /// Frames that reached no queue, and what became of others, by name.
     pub counters: BTreeMap<String, u64>,
     /// How the guest of a vhost-user port stands; other ports have none.

@@ -259,8 +259,6 @@ fn read_parameter(change: &mut Coalesce, name: &str, value: &str) -> Result<()> 
 }
 
 fn port_state(port: &PortSnapshot) -> PortState {
-    let holds = Distribution::of(&port.holds, 1);
-    let summary = holds.summary();
     let attached = port.attachment.as_ref();
     let counters = [
         ("rx-length-errors", port.counters.bad_length),
@@ -278,7 +276,7 @@ fn port_state(port: &PortSnapshot) -> PortState {
             .map(|(rule, packets)| LaneState { rule: rule.clone(), packets: *packets })
             .collect(),
         queues: port.queues.iter().map(queue_state).collect(),
-        hold_us: (holds.count > 0).then_some([summary.p50_us, summary.p99_us, summary.max_us]),
+        hold_us: Distribution::of(&port.holds, 1).quantiles(),
         counters: counters
             .into_iter()
             .chain(attached.map(|attached| ("tx-too-long", attached.too_long)))

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::shard::{Shard, without_shard};
-use report::SCHEMA;
+use report::json::SCHEMA_VERSION;
 use sys::files::read_text;
 
 /// No file of a shard has more bytes.
@@ -58,7 +58,7 @@ impl Sweep {
 /// What a shard prints: its results, and what they belong to.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ShardFile<R> {
-    /// [`SCHEMA`].
+    /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
     /// Which shard it is.
     pub shard: Place,
@@ -71,7 +71,7 @@ pub struct ShardFile<R> {
 impl<R: Serialize> ShardFile<R> {
     /// The results of one shard.
     pub fn new(shard: Place, sweep: Sweep, results: R) -> Self {
-        Self { schema_version: SCHEMA, shard, sweep, results }
+        Self { schema_version: SCHEMA_VERSION, shard, sweep, results }
     }
 }
 
@@ -144,8 +144,8 @@ fn head(text: &str) -> Result<(Place, Sweep)> {
         anyhow::anyhow!("{next} ({error})")
     })?;
     ensure!(
-        schema_version == SCHEMA,
-        "its schema_version is {schema_version}, and this Earmark reads {SCHEMA}"
+        schema_version == SCHEMA_VERSION,
+        "its schema_version is {schema_version}, and this Earmark reads {SCHEMA_VERSION}"
     );
     // A file may say anything.
     shard.shard.to_string().parse::<Shard>().map_err(anyhow::Error::msg)?;

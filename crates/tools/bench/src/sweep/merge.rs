@@ -248,7 +248,7 @@ mod tests {
             ("slurmstepd: error: killed", "not what a command with --shard prints"),
             (&whole.replace(r#""index":1"#, r#""index":3"#), "counted from 1 to N"),
             (&whole.replace(r#""of":2"#, r#""of":0"#), "counted from 1 to N"),
-            (&whole.replace(r#""schema_version":1"#, r#""schema_version":2"#), "is 2, and this"),
+            (&whole.replace(r#""schema_version":2"#, r#""schema_version":1"#), "is 1, and this"),
         ] {
             let error = format!("{:#}", files.text(text).unwrap_err());
             assert!(error.starts_with("read shard ") && error.contains(says), "{says}: {error}");

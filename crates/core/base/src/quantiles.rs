@@ -1,0 +1,74 @@
+//! One shape of a distribution of times, for everything that is printed.
+
+/// Quantiles of times in microseconds, by nearest rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Quantiles {
+    /// How many values.
+    pub count: u64,
+    /// The smallest.
+    pub min: f64,
+    /// Half are no larger.
+    pub p50: f64,
+    /// Nine in ten are no larger.
+    pub p90: f64,
+    /// 99 in 100 are no larger.
+    pub p99: f64,
+    /// The largest.
+    pub max: f64,
+    /// The arithmetic mean.
+    pub mean: f64,
+    /// Whether they are exact, and not those of a histogram of three significant digits.
+    pub exact: bool,
+}
+
+impl Quantiles {
+    /// Those of nanoseconds in ascending order; `None` if there are none.
+    #[must_use]
+    pub fn of_sorted(nanos: &[u64]) -> Option<Self> {
+        let us = |percent| Some(nearest_rank(nanos, percent)? as f64 / 1e3);
+        let sum: u128 = nanos.iter().map(|nanos| u128::from(*nanos)).sum();
+        Some(Self {
+            count: nanos.len() as u64,
+            min: us(0)?,
+            p50: us(50)?,
+            p90: us(90)?,
+            p99: us(99)?,
+            max: us(100)?,
+            mean: sum as f64 / nanos.len() as f64 / 1e3,
+            exact: true,
+        })
+    }
+
+    /// Half of each time.
+    #[must_use]
+    pub fn half(self) -> Self {
+        let Self { count, min, p50, p90, p99, max, mean, exact } = self;
+        let [min, p50, p90, p99, max, mean] = [min, p50, p90, p99, max, mean].map(|us| us / 2.0);
+        Self { count, min, p50, p90, p99, max, mean, exact }
+    }
+}
+
+/// The smallest of ascending values that so many in a hundred of them do not exceed; `None` if
+/// there are none.
+#[must_use]
+pub fn nearest_rank<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    sorted.get(rank - 1).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_by_nearest_rank() {
+        let nanos: [u64; 100] = core::array::from_fn(|at| (at as u64 + 1) * 1_000);
+        let all = Quantiles::of_sorted(&nanos).unwrap();
+        assert_eq!((all.count, all.min, all.p50, all.p90), (100, 1.0, 50.0, 90.0));
+        assert_eq!((all.p99, all.max, all.mean, all.half().p50), (99.0, 100.0, 50.5, 25.0));
+        let one = Quantiles::of_sorted(&[7_000]).unwrap();
+        assert_eq!((one.min, one.p50, one.p99, one.mean), (7.0, 7.0, 7.0, 7.0));
+        assert_eq!(Quantiles::of_sorted(&[]), None);
+    }
+}
