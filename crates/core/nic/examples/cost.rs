@@ -129,7 +129,7 @@ impl Bench {
             next: 0,
             now,
             rules,
-            vector: Vector::new(&moderation, now),
+            vector: Vector::new(moderation, now),
             port: Port::new(settings, now),
             pool,
         }
@@ -213,6 +213,6 @@ fn decide(vector: &mut Vector, now: Instant, length: usize, marked: bool) {
     let raised = vector.dma_completed(now, &descriptor, 0).is_some();
     // Short-circuit: a raised interrupt has masked the vector, its timer does not run.
     if raised || vector.advance(now).is_some() {
-        black_box(vector.rearm(now, &Unseen::default()));
+        black_box(vector.rearm(now, &Unseen::of([], 0)));
     }
 }

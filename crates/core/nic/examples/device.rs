@@ -6,79 +6,46 @@
 //! | the copy is done and the host can see it | `dma_completed`, then interrupt if it says so |
 //! | `deadline()` has come (ask again after every call) | `advance`, then interrupt if it says so |
 //! | the guest enabled interrupts (used-event, doorbell) | `rearm`, then interrupt if it says so |
-//!
-//! The host's part: once interrupted, take packets until there are none, then enable interrupts. No
-//! more.
 
 use std::collections::VecDeque;
 
 use nic::descriptor::Descriptor;
-use nic::moderation::{Interrupt, Unseen};
+use nic::moderation::{SettingError, Unseen};
 use nic::time::{Duration, Instant};
 use nic::vector::Vector;
 
 const DMA: Duration = Duration::from_micros(2);
 
-struct Device {
-    vector: Vector,
-    in_flight: VecDeque<Descriptor>,
-    /// What the host reads packets from.
-    used: VecDeque<Descriptor>,
-}
-
-impl Device {
-    fn frame_arrived(&mut self, now: Instant, marked: bool) {
-        let packet = Descriptor { length: 64, marked, arrived_at: now, completed_at: now + DMA };
-        self.vector.packet_arrived(now, &packet);
-        self.in_flight.push_back(packet);
-    }
-
-    fn dma_done(&mut self, now: Instant) -> Interrupt {
-        let packet = self.in_flight.pop_front()?;
-        self.used.push_back(packet);
-        self.vector.dma_completed(now, &packet, self.in_flight.len() as u32)
-    }
-
-    fn interrupts_enabled(&mut self, now: Instant) -> Interrupt {
-        let unseen = Unseen {
-            packets: self.used.len() as u32,
-            marked: self.used.iter().filter(|packet| packet.marked).count() as u32,
-            oldest: self.used.front().map(|packet| packet.completed_at),
-            newest: self.used.back().map(|packet| packet.completed_at),
-            dma_pending: self.in_flight.len() as u32,
-            // Only for `itr`, which this device does not offer.
-            taken: None,
-        };
-        self.vector.rearm(now, &unseen)
-    }
-}
-
-/// A message of three frames, the last one marked; later a lone frame that nobody waits for.
+/// A message of three frames, the last one marked, and later a lone frame: when, and is it marked?
 const WIRE: [(u64, bool); 4] = [(0, false), (4, false), (8, true), (200, false)];
 
-fn main() {
+fn main() -> Result<(), SettingError> {
     for setting in ["delay:75", "marked:75"] {
-        let moderation = setting.parse().expect("a setting");
-        let vector = Vector::new(&moderation, Instant::ZERO);
-        let mut device = Device { vector, in_flight: VecDeque::new(), used: VecDeque::new() };
         println!("{setting}");
-        // A real device waits for the first of: a frame, a finished copy, `deadline()`. Here time
-        // is a counter.
+        let mut vector = Vector::new(setting.parse()?, Instant::ZERO);
+        let (mut in_flight, mut used) = (VecDeque::<Descriptor>::new(), Vec::new());
+        // A real device waits for the first of: a frame, a finished copy, `deadline()`.
         for now in (0..300).map(Instant::from_micros) {
-            for (_, marked) in WIRE.iter().filter(|(at, _)| Instant::from_micros(*at) == now) {
-                device.frame_arrived(now, *marked);
+            for (_, marked) in WIRE.into_iter().filter(|(at, _)| Instant::from_micros(*at) == now) {
+                let completed_at = now + DMA;
+                let packet = Descriptor { length: 64, marked, arrived_at: now, completed_at };
+                vector.packet_arrived(now, &packet);
+                in_flight.push_back(packet);
             }
-            let mut interrupt = None;
-            while device.in_flight.front().is_some_and(|packet| packet.completed_at <= now) {
-                interrupt = device.dma_done(now).or(interrupt);
+            let mut interrupt = vector.advance(now);
+            while in_flight.front().is_some_and(|packet| packet.completed_at <= now) {
+                let Some(packet) = in_flight.pop_front() else { break };
+                used.push(packet);
+                interrupt =
+                    vector.dma_completed(now, &packet, in_flight.len() as u32).or(interrupt);
             }
-            interrupt = interrupt.or_else(|| device.vector.advance(now));
+            // The host takes packets until there are none, and enables interrupts again.
             while let Some(reason) = interrupt {
-                let packets = device.used.drain(..).count();
-                let at = now.as_nanos() / 1_000;
+                let (at, packets) = (now.as_nanos() / 1_000, used.drain(..).count());
                 println!("  {at:>4} us  interrupt ({reason}), packets: {packets}");
-                interrupt = device.interrupts_enabled(now);
+                interrupt = vector.rearm(now, &Unseen::of(&used, in_flight.len() as u32));
             }
         }
     }
+    Ok(())
 }

@@ -13,8 +13,8 @@
 //! Every step takes a checked slice of what is left, and IP's own length cuts off the padding of
 //! short frames, so no lying field can lead outside the packet. A header that contradicts itself or
 //! the frame is [`Malformed`], with the reason; what the NIC merely does not know (ARP, IEEE 802.3
-//! length frames, ESP) is fine and opaque. A fragment after the first has no ports: what stands in
-//! their place is somebody's data.
+//! length frames, ESP) is fine and opaque. A fragment after the first has no ports: payload
+//! stands in their place.
 //!
 //! Checksums are not looked at, and neither are jumbograms (RFC 2675): an IPv6 payload length of 0
 //! means none.

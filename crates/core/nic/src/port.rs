@@ -66,7 +66,7 @@ impl Default for PortSettings {
 
 /// Why a frame was dropped. The frame comes back, so that a pool can use its memory again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Drop<F> {
+pub enum RejectedFrame<F> {
     /// Shorter than [`MIN_FRAME`] or longer than [`MAX_FRAME`].
     BadLength(F),
     /// The host does not keep up.
@@ -75,7 +75,7 @@ pub enum Drop<F> {
     Filtered(F),
 }
 
-impl<F> Drop<F> {
+impl<F> RejectedFrame<F> {
     /// The frame.
     pub fn into_frame(self) -> F {
         match self {
@@ -128,7 +128,7 @@ impl<F: AsRef<[u8]>> Port<F> {
     ///
     /// # Errors
     /// Gives the frame back if it is no Ethernet frame or the ring is full. Both are counted.
-    pub fn receive(&mut self, now: Instant, frame: F) -> Result<(), Drop<F>> {
+    pub fn receive(&mut self, now: Instant, frame: F) -> Result<(), RejectedFrame<F>> {
         self.receive_on(now, frame, None)
     }
 
@@ -141,11 +141,11 @@ impl<F: AsRef<[u8]>> Port<F> {
         now: Instant,
         frame: F,
         queue: Option<u16>,
-    ) -> Result<(), Drop<F>> {
+    ) -> Result<(), RejectedFrame<F>> {
         let bytes = frame.as_ref();
         if !(MIN_FRAME..=MAX_FRAME).contains(&bytes.len()) {
             self.bad_length += 1;
-            return Err(Drop::BadLength(frame));
+            return Err(RejectedFrame::BadLength(frame));
         }
         let length = bytes.len() as u32;
         let headers = headers::parse(bytes);
@@ -160,7 +160,7 @@ impl<F: AsRef<[u8]>> Port<F> {
         let completed_at = busy_until + self.dma.latency;
         let descriptor = Descriptor { length, marked, arrived_at: now, completed_at };
         let queue = &mut self.queues[number];
-        queue.arrive(now, descriptor, frame).map_err(Drop::RingFull)?;
+        queue.arrive(now, descriptor, frame).map_err(RejectedFrame::RingFull)?;
         queue.counters.malformed += u64::from(headers.is_err());
         self.dma_free_at = busy_until;
         if let Some(rule) = rule {

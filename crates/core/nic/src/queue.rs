@@ -1,4 +1,4 @@
-//! One receive queue: a ring of packets in host memory, and the vector that tells the host of them.
+//! One receive queue: a ring of packets in host memory, and the vector that signals them to the host.
 
 use alloc::collections::VecDeque;
 
@@ -61,7 +61,7 @@ impl<F> Queue<F> {
             taken: Taken::default(),
             transmitted_at: None,
             moderation,
-            vector: Vector::in_phase(&moderation, phase, now),
+            vector: Vector::in_phase(moderation, phase, now),
             interrupt: None,
             raised: false,
             counters: Counters::default(),
@@ -240,7 +240,7 @@ impl<F> Queue<F> {
     ) {
         self.moderation = moderation;
         let unseen = self.unseen();
-        let interrupt = self.vector.set_moderation(now, &moderation, &unseen);
+        let interrupt = self.vector.set_moderation(now, moderation, &unseen);
         self.raise(now, interrupt, observer);
     }
 

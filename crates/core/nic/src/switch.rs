@@ -22,7 +22,7 @@ pub enum Destination {
     Nowhere,
 }
 
-/// A learning switch (IEEE 802.1D, without ageing: nobody moves here without sending).
+/// A learning switch (IEEE 802.1D, without ageing: hosts do not move without sending).
 #[derive(Clone, Debug)]
 pub struct Switch {
     ports: usize,
@@ -31,7 +31,7 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// A switch that knows nobody yet.
+    /// A switch with an empty table.
     #[must_use]
     pub const fn new(ports: usize) -> Self {
         Self { ports, table: Vec::new() }
@@ -78,7 +78,7 @@ mod tests {
 
     const A: Address = [2, 0, 0, 0, 0, 1];
     const B: Address = [2, 0, 0, 0, 0, 2];
-    const EVERYBODY: Address = [255; 6];
+    const BROADCAST: Address = [255; 6];
 
     fn frame(to: Address, from: Address) -> [u8; 14] {
         let mut frame = [0; 14];
@@ -100,19 +100,19 @@ mod tests {
         assert_eq!(switch.forward(0, &frame(B, A)), Destination::Others);
         assert_eq!(switch.forward(2, &frame(A, B)), Destination::Port(0));
         assert_eq!(switch.forward(0, &frame(B, A)), Destination::Port(2));
-        assert_eq!(switch.forward(0, &frame(EVERYBODY, A)), Destination::Others);
+        assert_eq!(switch.forward(0, &frame(BROADCAST, A)), Destination::Others);
         assert_eq!(switch.forward(2, &frame(B, A)), Destination::Nowhere);
         assert_eq!(switch.forward(1, &frame(A, B)), Destination::Port(2));
         assert_eq!(switch.forward(1, &[0; 11]), Destination::Nowhere);
     }
 
     #[test]
-    fn a_full_table_forgets_nobody() {
+    fn a_full_table_forgets_no_address() {
         let mut switch = Switch::new(3);
         for number in 0..2 * MAX_ADDRESSES as u32 {
             let mut sender = A;
             sender[1..5].copy_from_slice(&number.to_be_bytes());
-            switch.forward(1, &frame(EVERYBODY, sender));
+            switch.forward(1, &frame(BROADCAST, sender));
         }
         let first = [2, 0, 0, 0, 0, 1];
         assert_eq!(switch.forward(0, &frame(first, B)), Destination::Port(1));

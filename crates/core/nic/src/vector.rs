@@ -30,27 +30,28 @@ pub struct Vector<M = Strategy> {
 impl Vector<Strategy> {
     /// An armed vector with the strategy that `moderation` names.
     #[must_use]
-    pub fn new(moderation: &Moderation, now: Instant) -> Self {
+    pub fn new(moderation: Moderation, now: Instant) -> Self {
         Self::in_phase(moderation, Phase::default(), now)
     }
 
     /// The same; whenever a setting with a free-running tick comes into force, the tick starts in
     /// `phase`.
     #[must_use]
-    pub fn in_phase(moderation: &Moderation, phase: Phase, now: Instant) -> Self {
+    pub fn in_phase(moderation: Moderation, phase: Phase, now: Instant) -> Self {
         Self { phase, ..Self::with_moderator(Strategy::new(moderation, phase, now)) }
     }
 
     /// Changes the setting while packets may be pending: none is lost, none waits longer than the
     /// new rule says.
+    #[must_use = "the host is to be interrupted if there is a reason"]
     pub fn set_moderation(
         &mut self,
         now: Instant,
-        moderation: &Moderation,
+        moderation: Moderation,
         unseen: &Unseen,
     ) -> Interrupt {
         self.moderator = Strategy::new(moderation, self.phase, now);
-        // The gap of a throttle is one between interrupts, whoever raised the one before.
+        // The gap of a throttle counts from the last interrupt, whatever strategy raised it.
         if let Some(last) = self.last_interrupt {
             self.moderator.interrupt_raised(last);
         }
@@ -86,6 +87,7 @@ impl<M: Moderator> Vector<M> {
 
     /// The DMA of a packet completed; `dma_pending` more are under way.
     #[inline]
+    #[must_use = "the host is to be interrupted if there is a reason"]
     pub fn dma_completed(
         &mut self,
         now: Instant,
@@ -101,6 +103,7 @@ impl<M: Moderator> Vector<M> {
 
     /// A transmission completed, where transmit completions share the vector.
     #[inline]
+    #[must_use = "the host is to be interrupted if there is a reason"]
     pub fn transmit_completed(&mut self, now: Instant) -> Interrupt {
         if self.masked {
             return None;
@@ -111,6 +114,7 @@ impl<M: Moderator> Vector<M> {
 
     /// Lets the timer act if it has run out by `now`; harmless at any time.
     #[inline]
+    #[must_use = "the host is to be interrupted if there is a reason"]
     pub fn advance(&mut self, now: Instant) -> Interrupt {
         if self.deadline().is_none_or(|deadline| deadline > now) {
             return None;
@@ -120,6 +124,7 @@ impl<M: Moderator> Vector<M> {
     }
 
     /// The device interrupts, whatever the moderator waits for; nothing while masked.
+    #[must_use = "the host is to be interrupted if there is a reason"]
     pub fn interrupt(&mut self, now: Instant) -> Interrupt {
         if self.masked {
             return None;
@@ -132,6 +137,7 @@ impl<M: Moderator> Vector<M> {
     /// Also for a host that polled without having been interrupted (busy polling): it brings the
     /// timer up to date.
     #[inline]
+    #[must_use = "the host is to be interrupted if there is a reason"]
     pub fn rearm(&mut self, now: Instant, unseen: &Unseen) -> Interrupt {
         self.masked = false;
         let interrupt = self.moderator.host_rearmed(now, unseen);
@@ -173,11 +179,11 @@ mod tests {
         let at = Instant::from_micros;
         let packet =
             Descriptor { length: 64, marked: false, arrived_at: at(0), completed_at: at(0) };
-        let throttle = "throttle:125".parse().unwrap();
-        let mut vector = Vector::new(&throttle, at(0));
+        let throttle: Moderation = "throttle:125".parse().unwrap();
+        let mut vector = Vector::new(throttle, at(0));
         assert_eq!(vector.dma_completed(at(0), &packet, 0), Some(Reason::Timer));
         assert_eq!(vector.rearm(at(1), &Unseen::default()), None);
-        assert_eq!(vector.set_moderation(at(10), &throttle, &Unseen::default()), None);
+        assert_eq!(vector.set_moderation(at(10), throttle, &Unseen::default()), None);
         assert_eq!(vector.dma_completed(at(20), &packet, 0), None);
         assert_eq!(vector.deadline(), Some(at(125)));
     }

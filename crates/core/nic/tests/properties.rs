@@ -9,14 +9,11 @@
 
 mod support;
 
-use nic::moderation::{
-    Itr, ItrMode, Marks, Moderation, Moderator as _, Phase, Reason, Taken, TimerKind, Unseen,
-};
+use nic::moderation::{Marks, Moderation, Phase, Reason, TimerKind};
 use nic::observer::Interrupted;
 use nic::time::{Duration, Instant};
 use proptest::prelude::*;
 use support::harness::{Event, SMALL_RING};
-use support::itr::Driver;
 use support::op::{SETTINGS, parse, setting};
 use support::{Harness, Op};
 
@@ -181,24 +178,6 @@ proptest! {
         let longest = longest_hold(setting, &harness);
         for Signalled { at, hold, .. } in signalled(&harness) {
             prop_assert!(hold <= longest, "{setting}: held {hold} until {at:?}");
-        }
-    }
-
-    #[test]
-    fn dynamic_throttle_does_what_the_drivers_table_says(
-        mode in prop_oneof![Just(ItrMode::Dynamic), Just(ItrMode::Conservative)],
-        polls in prop::collection::vec(prop::collection::vec(0..16_000u32, 0..50), 1..60),
-        longest in prop_oneof![Just(128u32), Just(1_514), Just(16_000)],
-    ) {
-        let setting = Moderation { timer: TimerKind::Itr(mode), ..Moderation::DISABLED };
-        let (mut itr, mut driver) = (Itr::new(mode), Driver::of(setting).unwrap());
-        for poll in polls {
-            let poll: Vec<u32> = poll.into_iter().map(|length| length % longest).collect();
-            let mut taken = Taken::default();
-            poll.iter().for_each(|length| taken.add(*length));
-            itr.host_rearmed(Instant::ZERO, &Unseen { taken: Some(taken), ..Unseen::default() });
-            driver.decide(&poll);
-            prop_assert_eq!((itr.rate(), itr.gap()), (driver.rate, driver.gap()), "{:?}", poll);
         }
     }
 

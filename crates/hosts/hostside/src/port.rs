@@ -4,7 +4,7 @@ use std::io;
 
 use base::time::Instant;
 use nic::observer::Delivered;
-use nic::port::{Drop, Port, PortSettings};
+use nic::port::{Port, PortSettings, RejectedFrame};
 
 use crate::trace::Watch;
 use crate::{Fetched, HostSide, Route, Service};
@@ -71,11 +71,11 @@ impl<H: HostSide + ?Sized> HostPort<H> {
     /// # Errors
     /// Gives the frame back if it is none or the host has no room, both of which are counted, or if
     /// the host's driver has not asked for it.
-    pub fn receive(&mut self, now: Instant, frame: Vec<u8>) -> Result<(), Drop<Vec<u8>>> {
+    pub fn receive(&mut self, now: Instant, frame: Vec<u8>) -> Result<(), RejectedFrame<Vec<u8>>> {
         match self.host.route(&frame) {
             Route::Port => self.port.receive(now, frame),
             Route::Queue(queue) => self.port.receive_on(now, frame, Some(queue)),
-            Route::Nowhere => Err(Drop::Filtered(frame)),
+            Route::Nowhere => Err(RejectedFrame::Filtered(frame)),
         }
     }
 

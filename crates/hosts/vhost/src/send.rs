@@ -45,7 +45,7 @@ impl Sender {
             signalled: 0,
             first: None,
             moderation: Moderation::DISABLED,
-            vector: Vector::new(&Moderation::DISABLED, now),
+            vector: Vector::new(Moderation::DISABLED, now),
             changed: false,
             asked_at: None,
             chain: Chain::default(),
@@ -192,7 +192,7 @@ impl Sender {
         };
         self.moderation = moderation;
         // What is pending is handed over in the same round, by `serve`.
-        self.vector.set_moderation(now, &moderation, &Unseen::default());
+        let _ = self.vector.set_moderation(now, moderation, &Unseen::default());
         self.changed = true;
         true
     }

@@ -193,7 +193,9 @@ fn family(Hold { setting, deferral }: Hold) -> Family {
         TimerKind::Throttle | TimerKind::Itr(_) => Family::Throttle,
         TimerKind::Periodic => Family::Periodic,
         TimerKind::Adaptive => Family::Adaptive,
-        TimerKind::Driver => unreachable!("no secret setting leaves it to a driver"),
+        TimerKind::Driver | TimerKind::Custom(_) => {
+            unreachable!("a secret setting is one of our timers")
+        }
     }
 }
 

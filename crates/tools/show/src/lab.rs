@@ -45,7 +45,7 @@ fn up_to(setting: &str) -> Option<f64> {
         // 4,000 interrupts a second; the last of DIM's profiles.
         TimerKind::Itr(_) => 250,
         TimerKind::Adaptive => 256,
-        TimerKind::Driver => return None,
+        TimerKind::Driver | TimerKind::Custom(_) => return None,
     }))
 }
 

@@ -64,7 +64,7 @@ pub struct Rule {
     others: Vec<Test>,
 }
 
-/// One test of a rule, for those who tell another device of it.
+/// One test of a rule, in the terms of a device that is to apply it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// The frame has this flag: `mx` or `tcp-psh`.
@@ -84,7 +84,7 @@ pub enum Condition {
 
 /// What the rules say of one frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Classification {
     /// Mark the packet.
     pub mark: bool,
     /// The rule that decided, counted from 0; `None` if none matched.
@@ -124,13 +124,13 @@ impl Rules {
     /// What the rules say of a frame with these headers.
     #[inline]
     #[must_use]
-    pub fn classify(&self, headers: &Headers) -> Verdict {
+    pub fn classify(&self, headers: &Headers) -> Classification {
         for (index, rule) in (0..).zip(&self.rules) {
             if rule.matches(headers) {
-                return Verdict { mark: rule.mark, rule: Some(index) };
+                return Classification { mark: rule.mark, rule: Some(index) };
             }
         }
-        Verdict::default()
+        Classification::default()
     }
 
     /// Whether the rules mark `frame`, an Ethernet frame without FCS.
@@ -145,7 +145,7 @@ impl Rules {
         headers.as_ref().map(|headers| self.classify(headers).mark).map_err(|&malformed| malformed)
     }
 
-    /// The rule that [`Verdict::rule`] names; its [`Display`](fmt::Display) is its text.
+    /// The rule that [`Classification::rule`] names; its [`Display`](fmt::Display) is its text.
     #[must_use]
     pub fn get(&self, index: u8) -> Option<&Rule> {
         self.rules.get(usize::from(index))

@@ -1,7 +1,7 @@
 //! The text form of rules, and what can be wrong with it.
 //!
 //! Every message names the rule as it was written, what is wrong with it, and what would be right:
-//! rules are typed on command lines, where nobody has the grammar at hand.
+//! rules are typed on command lines, without the grammar at hand.
 
 use super::{FLAGS, Field, MAX_RULES, MAX_TESTS, Rule, Rules, Test};
 use crate::headers::Facts;

@@ -49,7 +49,7 @@ impl Default for Adaptive {
 }
 
 impl Moderator for Adaptive {
-    forward_to_timer!(dma_completed transmit_completed timer_expired deadline);
+    forward_moderator!(timer: dma_completed transmit_completed timer_expired deadline);
 
     #[inline]
     fn packet_arrived(&mut self, now: Instant, descriptor: &Descriptor) {
@@ -60,7 +60,7 @@ impl Moderator for Adaptive {
 
     #[inline(never)] // It needs registers that every other strategy would save, too.
     fn host_rearmed(&mut self, now: Instant, unseen: &Unseen) -> Interrupt {
-        // A poll that found nothing, or a setting that was made while nobody polled, is no sample:
+        // A poll that found nothing, or a setting that was made without a poll, is no sample:
         // a measurement that began in silence would call any traffic an improvement.
         if self.totals.packets != self.sampled {
             self.sampled = self.totals.packets;
@@ -76,38 +76,5 @@ impl Moderator for Adaptive {
     fn interrupt_raised(&mut self, now: Instant) {
         self.totals.interrupts = self.totals.interrupts.wrapping_add(1);
         self.timer.interrupt_raised(now);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::Reason;
-    use super::super::testing::Timeline;
-    use super::*;
-
-    #[test]
-    fn starts_with_8_us_or_256_frames() {
-        let mut nic = Timeline::of(Adaptive::new());
-        assert_eq!(nic.packet(0), None);
-        assert_eq!(nic.expires(), Some((8, Reason::Timer)));
-        nic.host_answers(8);
-        assert!((0..255).all(|_| nic.packet(9).is_none()));
-        assert_eq!(nic.packet(9), Some(Reason::Frames));
-    }
-
-    #[test]
-    fn two_times_sixty_four_interrupts_later_another_profile_is_in_force() {
-        let mut nic = Timeline::of(Adaptive::new());
-        nic.host_rearms(0);
-        // A measurement begins at the first poll after a decision, so each takes one more.
-        for interrupt in 1..=130 {
-            nic.packet(interrupt * 100);
-            nic.expires();
-            nic.host_answers(interrupt * 100 + 10);
-        }
-        // The first step was to the profile that was in force anyway. It brought nothing, so DIM
-        // turns round.
-        nic.packet(20_000);
-        assert_eq!(nic.expires(), Some((20_001, Reason::Timer)));
     }
 }

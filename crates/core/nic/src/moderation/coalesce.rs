@@ -66,7 +66,10 @@ impl Moderation {
     fn timed(self, rx_usecs: u32) -> Self {
         let timer = match self.timer {
             TimerKind::Disabled if rx_usecs == 0 => TimerKind::Disabled,
-            TimerKind::Disabled | TimerKind::Adaptive | TimerKind::Driver => TimerKind::Delay,
+            TimerKind::Disabled
+            | TimerKind::Adaptive
+            | TimerKind::Driver
+            | TimerKind::Custom(_) => TimerKind::Delay,
             TimerKind::Itr(_) => TimerKind::Throttle,
             timer => timer,
         };

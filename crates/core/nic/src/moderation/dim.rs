@@ -74,8 +74,8 @@ impl Rates {
     }
 
     /// The three-way comparison, `net_dim_stats_compare`.
-    fn compare(&self, previous: &Self) -> Verdict {
-        let more = |better| if better { Verdict::Better } else { Verdict::Worse };
+    fn compare(&self, previous: &Self) -> Trend {
+        let more = |better| if better { Trend::Better } else { Trend::Worse };
         if differ(self.bytes, previous.bytes) {
             return more(self.bytes > previous.bytes);
         }
@@ -85,7 +85,7 @@ impl Rates {
         if previous.interrupts > 0 && differ(self.interrupts, previous.interrupts) {
             return more(self.interrupts < previous.interrupts);
         }
-        Verdict::Same
+        Trend::Same
     }
 }
 
@@ -99,7 +99,7 @@ fn differ(current: u64, previous: u64) -> bool {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum Trend {
     Better,
     Worse,
     Same,
@@ -177,7 +177,7 @@ impl Dim {
         let was_parked = self.tuning == Tuning::ParkingOnTop;
         match self.tuning {
             Tuning::ParkingOnTop => {
-                if rates.compare(&self.previous) != Verdict::Same {
+                if rates.compare(&self.previous) != Trend::Same {
                     self.exit_parking();
                 }
             }
@@ -196,7 +196,7 @@ impl Dim {
     }
 
     fn climb(&mut self, rates: Rates) {
-        if rates.compare(&self.previous) != Verdict::Better {
+        if rates.compare(&self.previous) != Trend::Better {
             self.turn();
         }
         if self.on_top() {
@@ -332,17 +332,17 @@ mod tests {
     fn fewer_interrupts_win_when_bytes_and_packets_are_equal() {
         let slow = Rates { bytes: 1_000, packets: 100, interrupts: 10 };
         let fast = Rates { bytes: 1_050, packets: 95, interrupts: 20 };
-        assert_eq!(slow.compare(&fast), Verdict::Better);
-        assert_eq!(fast.compare(&slow), Verdict::Worse);
+        assert_eq!(slow.compare(&fast), Trend::Better);
+        assert_eq!(fast.compare(&slow), Trend::Worse);
     }
 
     #[test]
     fn a_tenth_is_not_significant() {
         let rates = |bytes| Rates { bytes, packets: 100, interrupts: 10 };
-        assert_eq!(rates(1_109).compare(&rates(1_000)), Verdict::Same);
-        assert_eq!(rates(1_110).compare(&rates(1_000)), Verdict::Better);
-        assert_eq!(rates(889).compare(&rates(1_000)), Verdict::Worse);
-        assert_eq!(rates(0).compare(&rates(0)), Verdict::Same);
+        assert_eq!(rates(1_109).compare(&rates(1_000)), Trend::Same);
+        assert_eq!(rates(1_110).compare(&rates(1_000)), Trend::Better);
+        assert_eq!(rates(889).compare(&rates(1_000)), Trend::Worse);
+        assert_eq!(rates(0).compare(&rates(0)), Trend::Same);
     }
 
     #[test]

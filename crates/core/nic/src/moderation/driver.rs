@@ -1,4 +1,4 @@
-//! What a driver says: the device's own registers.
+//! The device's own registers, which its driver writes.
 
 use super::{Interrupt, Moderator, Unseen};
 use crate::descriptor::Descriptor;
@@ -7,8 +7,8 @@ use crate::time::Instant;
 /// Never interrupts by itself.
 ///
 /// For a device with moderation registers of its own, which its driver writes: the device decides,
-/// and [`Queue::interrupt`](crate::queue::Queue::interrupt) tells the queue. A setting may add to
-/// that: under `marked+driver`, marks interrupt at once and everything else as the driver says.
+/// and calls [`Queue::interrupt`](crate::queue::Queue::interrupt). A setting may add to that: under
+/// `marked+driver`, marks interrupt at once and everything else as the registers say.
 #[derive(Clone, Debug, Default)]
 pub struct Driver;
 
@@ -19,25 +19,7 @@ impl Moderator for Driver {
     }
 
     #[inline]
-    fn transmit_completed(&mut self, _: Instant) -> Interrupt {
-        None
-    }
-
-    #[inline]
-    fn timer_expired(&mut self, _: Instant) -> Interrupt {
-        None
-    }
-
-    #[inline]
     fn host_rearmed(&mut self, _: Instant, _: &Unseen) -> Interrupt {
-        None
-    }
-
-    #[inline]
-    fn interrupt_raised(&mut self, _: Instant) {}
-
-    #[inline]
-    fn deadline(&self) -> Option<Instant> {
         None
     }
 }

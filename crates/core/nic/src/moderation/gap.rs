@@ -4,7 +4,7 @@ use crate::time::{Duration, Instant};
 
 /// Whether a mark may interrupt, and when it may otherwise.
 ///
-/// The gap counts from the last interrupt, whoever wanted that. It holds back nothing but marks, so
+/// The gap counts from the last interrupt, for whatever reason. It holds back nothing but marks, so
 /// no mark waits longer than the timer underneath says.
 #[derive(Clone, Debug)]
 pub(super) struct Gap {

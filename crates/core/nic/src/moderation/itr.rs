@@ -137,7 +137,7 @@ fn gap(rate: u32) -> Duration {
 }
 
 impl Moderator for Itr {
-    forward_to_timer!(dma_completed transmit_completed timer_expired interrupt_raised deadline);
+    forward_moderator!(timer: dma_completed transmit_completed timer_expired interrupt_raised deadline);
 
     #[inline]
     fn packet_arrived(&mut self, now: Instant, descriptor: &Descriptor) {
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn new_setting_is_no_poll() {
         let mut itr = Itr::new(ItrMode::Dynamic);
-        itr.host_rearmed(Instant::ZERO, &Unseen::default());
+        let _ = itr.host_rearmed(Instant::ZERO, &Unseen::default());
         assert_eq!(itr.rate(), 20_000);
     }
 

@@ -17,55 +17,75 @@
 //! | [`Periodic`] | the next tick of a clock that runs every `rx-usecs` (bge)              |
 //! | [`Adaptive`] | a delay or a frame count that Linux's DIM picks from the traffic       |
 //! | [`Driver`]   | the device decides, by registers that its driver writes                |
+//! | [`Custom`]   | a moderator from outside of this crate says                            |
 //!
 //! The others wrap a timer: [`Frames`] also interrupts at the `rx-frames`-th packet, [`Marked`]
 //! also interrupts for marked packets (Algorithm 1 of the Open-MX paper), [`Stream`] defers that
 //! while more DMAs are pending (Algorithm 2). Both may keep a least gap between an interrupt and
 //! the next one for a mark. [`Strategy`] is what one [`Moderation`] setting builds out of them.
 
-/// Methods of a [`Moderator`] that leave all to the one underneath, `self.timer`.
-macro_rules! forward_to_timer {
-    (@packet_arrived) => {
+/// Methods of a [`Moderator`] that leave all to the moderator in a field: the field, then the methods
+/// of the trait that do so.
+///
+/// ```
+/// use nic::moderation::{Delay, Interrupt, Moderator, Reason, Unseen};
+/// use nic::time::Instant;
+///
+/// /// Interrupts at each transmission, and otherwise when the delay does.
+/// struct Prompt {
+///     delay: Delay,
+/// }
+///
+/// impl Moderator for Prompt {
+///     nic::forward_moderator!(delay: dma_completed timer_expired host_rearmed interrupt_raised deadline);
+///
+///     fn transmit_completed(&mut self, _: Instant) -> Interrupt {
+///         Some(Reason::Frames)
+///     }
+/// }
+/// ```
+#[macro_export]
+macro_rules! forward_moderator {
+    ($field:ident: $($method:ident)+) => {
+        $($crate::forward_moderator!(@$method $field);)+
+    };
+    (@packet_arrived $field:ident) => {
+        $crate::forward_moderator!(@ $field packet_arrived(descriptor: &$crate::descriptor::Descriptor));
+    };
+    (@dma_completed $field:ident) => {
+        $crate::forward_moderator!(@ $field dma_completed(
+            descriptor: &$crate::descriptor::Descriptor, pending: u32
+        ) -> $crate::moderation::Interrupt);
+    };
+    (@host_rearmed $field:ident) => {
+        $crate::forward_moderator!(@ $field host_rearmed(
+            unseen: &$crate::moderation::Unseen
+        ) -> $crate::moderation::Interrupt);
+    };
+    (@interrupt_raised $field:ident) => {
+        $crate::forward_moderator!(@ $field interrupt_raised());
+    };
+    (@deadline $field:ident) => {
         #[inline]
-        fn packet_arrived(&mut self, now: Instant, descriptor: &Descriptor) {
-            self.timer.packet_arrived(now, descriptor);
+        fn deadline(&self) -> Option<$crate::time::Instant> {
+            self.$field.deadline()
         }
     };
-    (@dma_completed) => {
+    // `transmit_completed` and `timer_expired`.
+    (@$method:ident $field:ident) => {
+        $crate::forward_moderator!(@ $field $method() -> $crate::moderation::Interrupt);
+    };
+    (@ $field:ident $method:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?) => {
         #[inline]
-        fn dma_completed(&mut self, now: Instant, packet: &Descriptor, pending: u32) -> Interrupt {
-            self.timer.dma_completed(now, packet, pending)
+        fn $method(&mut self, now: $crate::time::Instant, $($argument: $type),*) $(-> $result)? {
+            self.$field.$method(now, $($argument),*)
         }
     };
-    (@transmit_completed) => {
-        #[inline]
-        fn transmit_completed(&mut self, now: Instant) -> Interrupt {
-            self.timer.transmit_completed(now)
-        }
-    };
-    (@timer_expired) => {
-        #[inline]
-        fn timer_expired(&mut self, now: Instant) -> Interrupt {
-            self.timer.timer_expired(now)
-        }
-    };
-    (@interrupt_raised) => {
-        #[inline]
-        fn interrupt_raised(&mut self, now: Instant) {
-            self.timer.interrupt_raised(now);
-        }
-    };
-    (@deadline) => {
-        #[inline]
-        fn deadline(&self) -> Option<Instant> {
-            self.timer.deadline()
-        }
-    };
-    ($($method:ident)+) => { $(forward_to_timer!(@$method);)+ };
 }
 
 mod adaptive;
 mod coalesce;
+mod custom;
 mod delay;
 mod dim;
 mod disabled;
@@ -80,11 +100,12 @@ mod setting;
 mod strategy;
 mod stream;
 #[cfg(test)]
-mod testing;
+mod tests;
 mod throttle;
 
 pub use adaptive::Adaptive;
 pub use coalesce::Coalesce;
+pub use custom::{BoxedModerator, Custom, Factory, ModeratorFactory};
 pub use delay::Delay;
 pub use dim::Profile;
 pub use disabled::Disabled;
@@ -147,6 +168,8 @@ impl fmt::Display for Reason {
 pub type Interrupt = Option<Reason>;
 
 /// What lies in host memory and was not signalled yet: what an interrupt would be for.
+///
+/// [`of`](Self::of) makes it from descriptors; a [`Queue`](crate::queue::Queue) does so by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unseen {
     /// Packets whose DMA has completed.
@@ -161,6 +184,22 @@ pub struct Unseen {
     pub dma_pending: u32,
     /// What the polls that ended here have taken; none if a setting changed and no poll ended.
     pub taken: Option<Taken>,
+}
+
+impl Unseen {
+    /// These packets, oldest first, of which each DMA has completed; `dma_pending` more are under
+    /// way.
+    #[must_use]
+    pub fn of<'a>(packets: impl IntoIterator<Item = &'a Descriptor>, dma_pending: u32) -> Self {
+        let mut unseen = Self { dma_pending, ..Self::default() };
+        for packet in packets {
+            unseen.packets += 1;
+            unseen.marked += u32::from(packet.marked);
+            unseen.oldest.get_or_insert(packet.completed_at);
+            unseen.newest = Some(packet.completed_at);
+        }
+        unseen
+    }
 }
 
 /// What the host has taken since the last interrupt.
@@ -186,7 +225,7 @@ impl Taken {
 /// `now` never goes back. While the interrupt is masked, only
 /// [`packet_arrived`](Self::packet_arrived) is called: the host is polling, and what its last poll
 /// leaves behind is handed over as a whole by [`host_rearmed`](Self::host_rearmed), which replaces
-/// whatever the moderator remembered of pending packets. After every interrupt, whoever wanted it,
+/// whatever the moderator remembered of pending packets. After every interrupt, for whatever reason,
 /// [`interrupt_raised`](Self::interrupt_raised) is called: at that moment everything that has
 /// completed has been signalled to the host.
 pub trait Moderator {
@@ -197,6 +236,7 @@ pub trait Moderator {
     }
 
     /// The DMA of a packet completed; `dma_pending` more are under way in this queue.
+    #[must_use = "the host is to be interrupted if there is a reason"]
     fn dma_completed(
         &mut self,
         now: Instant,
@@ -207,6 +247,7 @@ pub trait Moderator {
     /// [`dma_completed`](Self::dma_completed), and [`interrupt_raised`](Self::interrupt_raised) if
     /// the answer is an interrupt: both in one call, since it is made for every packet.
     #[inline]
+    #[must_use = "the host is to be interrupted if there is a reason"]
     fn dma_completed_and_raised(
         &mut self,
         now: Instant,
@@ -222,20 +263,33 @@ pub trait Moderator {
 
     /// A transmission of the host completed, on a NIC whose transmit completions share this
     /// interrupt.
-    fn transmit_completed(&mut self, now: Instant) -> Interrupt;
+    #[must_use = "the host is to be interrupted if there is a reason"]
+    fn transmit_completed(&mut self, now: Instant) -> Interrupt {
+        let _ = now;
+        None
+    }
 
     /// `now` has reached the [`deadline`](Self::deadline), or passed it.
-    fn timer_expired(&mut self, now: Instant) -> Interrupt;
+    #[must_use = "the host is to be interrupted if there is a reason"]
+    fn timer_expired(&mut self, now: Instant) -> Interrupt {
+        let _ = now;
+        None
+    }
 
     /// The host ended its poll and unmasked the interrupt; `unseen` is what it left behind.
     ///
     /// A setting that changes while packets are pending comes through here, too: a new moderator
     /// gets the last interrupt, if there was one, and then what is pending.
+    #[must_use = "the host is to be interrupted if there is a reason"]
     fn host_rearmed(&mut self, now: Instant, unseen: &Unseen) -> Interrupt;
 
     /// The interrupt was raised, at `now`; for a new moderator, before it was made.
-    fn interrupt_raised(&mut self, now: Instant);
+    fn interrupt_raised(&mut self, now: Instant) {
+        let _ = now;
+    }
 
     /// When to call [`timer_expired`](Self::timer_expired), if at all.
-    fn deadline(&self) -> Option<Instant>;
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
 }

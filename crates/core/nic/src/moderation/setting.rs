@@ -21,7 +21,7 @@ use core::str::FromStr;
 
 use base::quantity::{QuantityError, Unit};
 
-use super::ItrMode;
+use super::{Factory, ItrMode, ModeratorFactory};
 
 /// The longest `rx-usecs`: one second, far beyond any NIC, short of hanging a host by a slip of the
 /// keyboard.
@@ -49,6 +49,8 @@ pub enum TimerKind {
     Adaptive,
     /// What the host's driver wrote into the device's registers.
     Driver,
+    /// What a moderator from outside of this crate says.
+    Custom(Factory),
 }
 
 impl TimerKind {
@@ -66,7 +68,7 @@ impl TimerKind {
 
     /// The word in a setting.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Disabled => "disabled",
             Self::Delay => "delay",
@@ -76,6 +78,7 @@ impl TimerKind {
             Self::Itr(_) => "itr",
             Self::Adaptive => "adaptive",
             Self::Driver => "driver",
+            Self::Custom(Factory(factory)) => factory.name(),
         }
     }
 
@@ -88,7 +91,7 @@ impl TimerKind {
             Self::Throttle => 125,
             Self::Periodic => 128,
             Self::Quiet => 20,
-            Self::Disabled | Self::Itr(_) | Self::Adaptive | Self::Driver => 0,
+            _ => 0,
         }
     }
 
@@ -118,7 +121,7 @@ pub enum Marks {
 pub struct Moderation {
     /// Which timer ordinary packets wait for.
     pub timer: TimerKind,
-    /// Microseconds of the timer; 0 for `disabled`, `itr`, `adaptive` and `driver`.
+    /// Microseconds of the timer; 0 for `disabled`, `itr`, `adaptive`, `driver` and custom timers.
     pub rx_usecs: u32,
     /// Microseconds after the first packet at which `quiet` interrupts all the same; 0 for the
     /// others.
@@ -134,18 +137,8 @@ pub struct Moderation {
 impl Moderation {
     /// The words that begin a setting.
     pub const STRATEGIES: [&str; 12] = [
-        TimerKind::Disabled.name(),
-        TimerKind::Delay.name(),
-        TimerKind::Throttle.name(),
-        TimerKind::Periodic.name(),
-        TimerKind::Quiet.name(),
-        TimerKind::Itr(ItrMode::Conservative).name(),
-        TimerKind::Adaptive.name(),
-        TimerKind::Driver.name(),
-        "frames",
-        "marked",
-        "stream",
-        "lane",
+        "disabled", "delay", "throttle", "periodic", "quiet", "itr", "adaptive", "driver",
+        "frames", "marked", "stream", "lane",
     ];
 
     /// The bound of `quiet` where none is given, unless its `rx-usecs` are longer: the usual delay.
@@ -166,6 +159,12 @@ impl Moderation {
         marks: Marks::Ignored,
         gap_usecs: 0,
     };
+
+    /// The strategy whose moderators `factory` makes.
+    #[must_use]
+    pub const fn custom(factory: &'static dyn ModeratorFactory) -> Self {
+        Self { timer: TimerKind::Custom(Factory(factory)), ..Self::DISABLED }
+    }
 
     /// The setting itself, if a NIC can do it.
     ///
@@ -214,7 +213,7 @@ impl Moderation {
 
     /// The word that `nic show` and tables use for the strategy as a whole.
     #[must_use]
-    pub const fn strategy(&self) -> &'static str {
+    pub fn strategy(&self) -> &'static str {
         match self.marks {
             Marks::Immediate => "marked",
             Marks::Deferred => "stream",

@@ -1,7 +1,7 @@
 //! One strategy out of one setting.
 
 use super::{
-    Adaptive, Delay, Disabled, Driver, Frames, Interrupt, Itr, Marked, Marks, Moderation,
+    Adaptive, Custom, Delay, Disabled, Driver, Frames, Interrupt, Itr, Marked, Marks, Moderation,
     Moderator, Periodic, Phase, Profile, Quiet, Stream, Throttle, TimerKind, Unseen,
 };
 use crate::descriptor::Descriptor;
@@ -24,6 +24,7 @@ pub enum Strategy {
     Itr(Frames<Itr>),
     Adaptive(Frames<Adaptive>),
     Driver(Frames<Driver>),
+    Custom(Frames<Custom>),
     MarkedDisabled(Marked<Frames<Disabled>>),
     MarkedDelay(Marked<Frames<Delay>>),
     MarkedThrottle(Marked<Frames<Throttle>>),
@@ -32,6 +33,7 @@ pub enum Strategy {
     MarkedItr(Marked<Frames<Itr>>),
     MarkedAdaptive(Marked<Frames<Adaptive>>),
     MarkedDriver(Marked<Frames<Driver>>),
+    MarkedCustom(Marked<Frames<Custom>>),
     StreamDisabled(Stream<Frames<Disabled>>),
     StreamDelay(Stream<Frames<Delay>>),
     StreamThrottle(Stream<Frames<Throttle>>),
@@ -40,6 +42,7 @@ pub enum Strategy {
     StreamItr(Stream<Frames<Itr>>),
     StreamAdaptive(Stream<Frames<Adaptive>>),
     StreamDriver(Stream<Frames<Driver>>),
+    StreamCustom(Stream<Frames<Custom>>),
 }
 
 /// Asks whichever moderator a strategy holds.
@@ -54,6 +57,7 @@ macro_rules! ask {
             Strategy::Itr($held) => $answer,
             Strategy::Adaptive($held) => $answer,
             Strategy::Driver($held) => $answer,
+            Strategy::Custom($held) => $answer,
             Strategy::MarkedDisabled($held) => $answer,
             Strategy::MarkedDelay($held) => $answer,
             Strategy::MarkedThrottle($held) => $answer,
@@ -62,6 +66,7 @@ macro_rules! ask {
             Strategy::MarkedItr($held) => $answer,
             Strategy::MarkedAdaptive($held) => $answer,
             Strategy::MarkedDriver($held) => $answer,
+            Strategy::MarkedCustom($held) => $answer,
             Strategy::StreamDisabled($held) => $answer,
             Strategy::StreamDelay($held) => $answer,
             Strategy::StreamThrottle($held) => $answer,
@@ -70,6 +75,7 @@ macro_rules! ask {
             Strategy::StreamItr($held) => $answer,
             Strategy::StreamAdaptive($held) => $answer,
             Strategy::StreamDriver($held) => $answer,
+            Strategy::StreamCustom($held) => $answer,
         }
     };
 }
@@ -77,7 +83,7 @@ macro_rules! ask {
 impl Strategy {
     /// Builds what `moderation` asks for. A periodic tick starts to run at `now`, in `phase`.
     #[must_use]
-    pub fn new(moderation: &Moderation, phase: Phase, now: Instant) -> Self {
+    pub fn new(moderation: Moderation, phase: Phase, now: Instant) -> Self {
         let usecs = Duration::from_micros(moderation.rx_usecs.into());
         let gap = Duration::from_micros(moderation.gap_usecs.into());
         /// The variants of one timer, in the order of the marks.
@@ -108,6 +114,10 @@ impl Strategy {
             TimerKind::Itr(mode) => over!(Itr::new(mode), Itr MarkedItr StreamItr),
             TimerKind::Adaptive => over!(Adaptive::new(), Adaptive MarkedAdaptive StreamAdaptive),
             TimerKind::Driver => over!(Driver, Driver MarkedDriver StreamDriver),
+            TimerKind::Custom(factory) => {
+                let timer = Custom::new(factory, &moderation, now);
+                over!(timer, Custom MarkedCustom StreamCustom)
+            }
         }
     }
 
@@ -202,12 +212,12 @@ mod tests {
     fn every_strategy_forgets_what_was_signalled() {
         for setting in SETTINGS {
             let mut strategy =
-                Strategy::new(&setting.parse().unwrap(), Phase::default(), Instant::ZERO);
+                Strategy::new(setting.parse().unwrap(), Phase::default(), Instant::ZERO);
             let now = Instant::from_micros(10);
             let mut packet =
                 Descriptor { length: 64, marked: true, arrived_at: now, completed_at: now };
             strategy.interrupt_raised(now);
-            strategy.dma_completed(now, &packet, 1);
+            let _ = strategy.dma_completed(now, &packet, 1);
             strategy.interrupt_raised(now);
             assert_eq!(strategy.deadline(), None, "{setting}");
             packet.marked = false;

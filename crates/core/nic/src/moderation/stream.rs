@@ -57,7 +57,7 @@ impl<T> Stream<T> {
 }
 
 impl<T: Moderator> Moderator for Stream<T> {
-    forward_to_timer!(transmit_completed);
+    forward_moderator!(timer: transmit_completed);
 
     #[inline]
     fn packet_arrived(&mut self, now: Instant, descriptor: &Descriptor) {
@@ -69,7 +69,7 @@ impl<T: Moderator> Moderator for Stream<T> {
     #[inline]
     fn dma_completed(&mut self, now: Instant, descriptor: &Descriptor, pending: u32) -> Interrupt {
         if pending == 0 && (self.deferred_interrupt || descriptor.marked) && self.gap.allows(now) {
-            // The timer hears of the interrupt, which is for this packet as well.
+            // `interrupt_raised` passes the interrupt, which is for this packet as well, to the timer.
             return Some(if self.deferred_interrupt { Reason::StreamEnd } else { Reason::Mark });
         }
         self.deferred_interrupt |= descriptor.marked;
@@ -100,96 +100,5 @@ impl<T: Moderator> Moderator for Stream<T> {
     #[inline]
     fn deadline(&self) -> Option<Instant> {
         self.gap.or(self.timer.deadline())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::Delay;
-    use super::super::testing::Timeline;
-    use super::*;
-    use crate::time::Duration;
-
-    fn stream() -> Timeline<Stream<Delay>> {
-        Timeline::of(Stream::new(Delay::new(Duration::from_micros(75))))
-    }
-
-    /// "if no other DMA is pending then if Descriptor is Marked [...] Raise Interrupt"
-    #[test]
-    fn lone_marked_packet_interrupts_when_its_dma_completes() {
-        let mut nic = stream();
-        assert_eq!(nic.packet(0), None);
-        assert_eq!(nic.marked(10), Some(Reason::Mark));
-    }
-
-    /// "else if Descriptor is Marked then Set DeferredInterrupt", "or DeferredInterrupt is set"
-    #[test]
-    fn mark_waits_for_the_dmas_behind_it() {
-        let mut nic = stream();
-        assert_eq!(nic.completes(0, true, 2), None);
-        assert_eq!(nic.completes(1, true, 1), None);
-        assert_eq!(nic.completes(2, false, 0), Some(Reason::StreamEnd));
-    }
-
-    /// "Raise Interrupt, Clear DeferredInterrupt"
-    #[test]
-    fn end_of_a_stream_clears_the_deferred_interrupt() {
-        let mut nic = stream();
-        nic.completes(0, true, 1);
-        nic.completes(1, false, 0);
-        nic.host_answers(2);
-        assert_eq!(nic.packet(3), None);
-        assert_eq!(nic.expires(), Some((78, Reason::Timer)));
-    }
-
-    /// "if Interrupt coalescing timeout expires then Raise Interrupt, Clear DeferredInterrupt"
-    #[test]
-    fn timer_bounds_a_deferred_mark_and_clears_it() {
-        let mut nic = stream();
-        assert_eq!(nic.completes(0, true, 9), None);
-        assert!((1..75).all(|at| nic.completes(at, false, 9).is_none()));
-        assert_eq!(nic.expires(), Some((75, Reason::Timer)));
-        nic.host_answers(76);
-        assert_eq!(nic.packet(77), None);
-        assert_eq!(nic.expires(), Some((152, Reason::Timer)));
-    }
-
-    #[test]
-    fn unmarked_stream_waits_for_the_timer() {
-        let mut nic = stream();
-        assert_eq!(nic.completes(0, false, 1), None);
-        assert_eq!(nic.completes(1, false, 0), None);
-        assert_eq!(nic.expires(), Some((75, Reason::Timer)));
-    }
-
-    #[test]
-    fn masked_mark_is_signalled_at_rearm_or_deferred_if_dmas_are_pending() {
-        let mut nic = stream();
-        nic.marked(0);
-        nic.host_polls();
-        nic.completes(1, true, 1);
-        assert_eq!(nic.host_rearms(2), None);
-        assert_eq!(nic.completes(3, false, 0), Some(Reason::StreamEnd));
-        nic.host_polls();
-        nic.marked(4);
-        assert_eq!(nic.host_rearms(5), Some(Reason::Rearm));
-    }
-
-    #[test]
-    fn mark_waits_for_the_gap_and_for_the_dmas_behind_it() {
-        let micros = Duration::from_micros;
-        let mut nic = Timeline::of(Stream::with_gap(Delay::new(micros(75)), micros(20)));
-        assert_eq!(nic.marked(0), Some(Reason::Mark));
-        nic.host_answers(1);
-        assert_eq!(nic.marked(5), None);
-        assert_eq!(nic.expires(), Some((20, Reason::Mark)));
-        nic.host_answers(20);
-        // A frame on its way when the gap is over: both are signalled when its DMA completes.
-        assert_eq!(nic.completes(25, true, 1), None);
-        assert_eq!(nic.completes(41, false, 0), Some(Reason::StreamEnd));
-        nic.host_answers(41);
-        assert_eq!(nic.completes(50, true, 0), None);
-        nic.arrives(55);
-        assert_eq!(nic.expires(), Some((125, Reason::Timer)));
     }
 }

@@ -3,8 +3,8 @@
 
 use nic::headers::{self, Headers};
 use nic::lanes::Lanes;
-use nic::marker::{Rules, Verdict};
-use nic::port::{Drop, MAX_FRAME, MIN_FRAME, Port, PortSettings};
+use nic::marker::{Classification, Rules};
+use nic::port::{MAX_FRAME, MIN_FRAME, Port, PortSettings, RejectedFrame};
 use nic::time::Instant;
 
 /// What the fuzz target `parse_frame` does with its input: rules in text, a line feed, a frame.
@@ -51,7 +51,7 @@ fn headers_are_sound(headers: &Headers, frame: &[u8]) {
 }
 
 /// The grammar of the rules again, read slowly from their text.
-fn classify(rules: &str, headers: &Headers) -> Verdict {
+fn classify(rules: &str, headers: &Headers) -> Classification {
     let rules = rules.split(", ").filter(|rule| !rule.is_empty());
     for (index, rule) in (0..).zip(rules) {
         let (mark, tests) = match rule.strip_prefix("unmark ") {
@@ -59,10 +59,10 @@ fn classify(rules: &str, headers: &Headers) -> Verdict {
             None => (true, rule),
         };
         if tests.split(" & ").all(|test| holds(test, headers)) {
-            return Verdict { mark, rule: Some(index) };
+            return Classification { mark, rule: Some(index) };
         }
     }
-    Verdict::default()
+    Classification::default()
 }
 
 fn holds(test: &str, headers: &Headers) -> bool {
@@ -113,10 +113,13 @@ fn port_receives(rules: &Rules, marked: bool, frame: &[u8]) {
     let mut port = Port::new(settings, Instant::ZERO);
     let fits = (MIN_FRAME..=MAX_FRAME).contains(&frame.len());
     let first = port.receive(Instant::ZERO, frame);
-    assert_eq!(first, if fits { Ok(()) } else { Err(Drop::BadLength(frame)) });
+    assert_eq!(first, if fits { Ok(()) } else { Err(RejectedFrame::BadLength(frame)) });
     // The same headers choose the same queue, and its ring holds one packet.
     let second = port.receive(Instant::ZERO, frame);
-    assert_eq!(second, Err(if fits { Drop::RingFull(frame) } else { Drop::BadLength(frame) }));
+    assert_eq!(
+        second,
+        Err(if fits { RejectedFrame::RingFull(frame) } else { RejectedFrame::BadLength(frame) })
+    );
     port.advance(Instant::ZERO, &mut ());
     let mut delivered = 0;
     for queue in port.queues_mut() {

@@ -6,8 +6,7 @@ use nic::observer::{Delivered, Interrupted, Observer};
 use nic::queue::Queue;
 use nic::time::{Duration, Instant};
 
-use super::itr::Driver;
-use super::model::{Model, Packet};
+use super::model::{Model, Packet, throttle};
 use super::op::Op;
 
 /// Small, so that random operations fill the ring.
@@ -158,7 +157,7 @@ impl Harness {
             Op::Set(setting) => {
                 self.model.setting = setting;
                 self.model.set_at = self.now;
-                self.model.itr = Driver::of(setting);
+                self.model.itr = throttle(setting);
                 self.model.hand_over(self.now);
                 self.step(Decides::AtRearm, |queue, now, recorder| {
                     queue.set_moderation(now, setting, recorder);

@@ -7,7 +7,6 @@
 
 pub mod frames;
 pub mod harness;
-pub mod itr;
 pub mod model;
 pub mod op;
 

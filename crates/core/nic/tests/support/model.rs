@@ -6,7 +6,9 @@
 
 use std::collections::VecDeque;
 
-use nic::moderation::{Marks, Moderation, Phase, Profile, Reason, TimerKind};
+use nic::moderation::{
+    Itr, Marks, Moderation, Moderator as _, Phase, Profile, Reason, Taken, TimerKind, Unseen,
+};
 use nic::time::{Duration, Instant};
 
 /// A packet that the host has not taken yet.
@@ -44,8 +46,8 @@ pub struct Model {
     pub interrupted_at: Option<Instant>,
     /// The host has been interrupted and has not re-armed.
     pub masked: bool,
-    /// What the dynamic throttle has come to, if it is the timer.
-    pub itr: Option<super::itr::Driver>,
+    /// The dynamic throttle, if it is the timer: the model takes its word for the gap.
+    pub itr: Option<Itr>,
     /// The lengths of the packets that the host has taken since the last interrupt.
     pub taken: Vec<u32>,
     /// When the host last handed over what its poll had left behind: a re-arm, or a poll or a new
@@ -54,6 +56,12 @@ pub struct Model {
     /// The first transmission that completed since the last poll.
     pub transmitted_at: Option<Instant>,
     pub packets: VecDeque<Packet>,
+}
+
+/// The dynamic throttle of a setting, before anything was decided.
+pub fn throttle(setting: Moderation) -> Option<Itr> {
+    let TimerKind::Itr(mode) = setting.timer else { return None };
+    Some(Itr::new(mode))
 }
 
 impl Model {
@@ -65,7 +73,7 @@ impl Model {
             picked: None,
             interrupted_at: None,
             masked: false,
-            itr: super::itr::Driver::of(setting),
+            itr: throttle(setting),
             taken: Vec::new(),
             rearmed_at: now,
             transmitted_at: None,
@@ -92,7 +100,10 @@ impl Model {
     pub fn poll_ended(&mut self, now: Instant) {
         self.hand_over(now);
         if let Some(itr) = self.itr.as_mut().filter(|_| !self.masked) {
-            itr.decide(&self.taken);
+            let mut taken = Taken::default();
+            self.taken.iter().for_each(|length| taken.add(*length));
+            let unseen = Unseen { taken: Some(taken), ..Unseen::default() };
+            let _ = itr.host_rearmed(now, &unseen);
         }
     }
 
@@ -210,7 +221,7 @@ impl Model {
                 self.interrupted_at.map_or(oldest, |last| oldest.max(last + usecs))
             }
             TimerKind::Itr(_) => {
-                let gap = self.itr.expect("the harness sets it").gap();
+                let gap = self.itr.as_ref().expect("the harness sets it").gap();
                 self.interrupted_at.map_or(oldest, |last| oldest.max(last + gap))
             }
             // Its ticks have no distance.
@@ -244,7 +255,9 @@ impl Model {
                 let picked = self.picked.expect("the harness sets it");
                 oldest + Duration::from_micros(picked.rx_usecs.into())
             }
-            TimerKind::Driver => unreachable!("it calls for nothing by itself"),
+            TimerKind::Driver | TimerKind::Custom(_) => {
+                unreachable!("it calls for nothing by itself")
+            }
         }
     }
 }

@@ -263,7 +263,7 @@ impl Interrupts {
         for line in self.lines() {
             let ended = self.throttle(line).deadline().is_some_and(|at| at <= now);
             if ended {
-                self.throttle_mut(line).timer_expired(now);
+                let _ = self.throttle_mut(line).timer_expired(now);
             }
             if !self.pending(line) {
                 continue;
