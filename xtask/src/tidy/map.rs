@@ -1,12 +1,12 @@
-//! What ARCHITECTURE names in backticks: files and functions that are there.
+//! Files and functions that ARCHITECTURE and the promises name in backticks: they exist.
 
 use super::problem::Problem;
 
-/// The page.
-pub(super) const PAGE: &str = "ARCHITECTURE.md";
+/// The pages that are checked.
+pub(super) const PAGES: [&str; 2] = ["ARCHITECTURE.md", "docs/promises.md"];
 
-/// Checks the page; `files` are paths from the root of the repository, `code` is all Rust.
-pub(super) fn check(text: &str, files: &[String], code: &str) -> Vec<Problem> {
+/// Checks a page; `files` are paths from the root of the repository, `code` is all Rust.
+pub(super) fn check(page: &str, text: &str, files: &[String], code: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (line, content) in (1..).zip(text.lines()) {
         for name in content.split('`').skip(1).step_by(2).flat_map(alternatives) {
@@ -19,7 +19,7 @@ pub(super) fn check(text: &str, files: &[String], code: &str) -> Vec<Problem> {
             };
             if !is_there {
                 let what = format!("`{name}` does not exist; name what is there now");
-                problems.push(Problem { file: PAGE.into(), line, what });
+                problems.push(Problem { file: page.into(), line, what });
             }
         }
     }
@@ -58,7 +58,7 @@ mod tests {
         ];
         let text = "`nic/src/link.rs` and `nic/src/` and `nic/src/{link,port}.rs`\n\
                     `a_test_that_is` and `a_test_that_was`, `fi_cq_read`, `cargo xtask tidy`\n";
-        let found: Vec<_> = check(text, &files, "fn a_test_that_is() {}")
+        let found: Vec<_> = check(PAGES[0], text, &files, "fn a_test_that_is() {}")
             .into_iter()
             .map(|problem| (problem.line, problem.what.split(' ').next().unwrap().to_owned()))
             .collect();

@@ -57,7 +57,9 @@ fn check(root: &Path) -> Result<(usize, Vec<Problem>)> {
         names.push(name.into_owned());
     }
     let read = |name: &str| fs::read_to_string(root.join(name)).context(name.to_owned());
-    problems.extend(map::check(&read(map::PAGE)?, &names, &code));
+    for page in map::PAGES {
+        problems.extend(map::check(page, &read(page)?, &names, &code));
+    }
     let has_corpus = |target: &str| {
         let inputs = fs::read_dir(root.join("fuzz/corpus").join(target));
         inputs.is_ok_and(|mut inputs| inputs.next().is_some())
