@@ -1,12 +1,16 @@
 //! What must hold before a change lands.
+//!
+//! Everything is built once, by the step `build`: with all targets, so that tests, figures, demo
+//! and packages share it. The kernel of guests is built beside the steps that only check.
 
 use std::process::Command;
+use std::thread;
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 
 use crate::{
-    demo, dist, figures, header, kernel, peers, repo, screenshots, shell, suite, tidy, toolchain,
+    demo, dist, figures, header, kernel, peers, screenshots, shell, suite, tidy, toolchain, tools,
 };
 
 /// What has to work without an operating system: the crates that are `#![no_std]`.
@@ -20,25 +24,47 @@ const TARGETS: [(&str, &[&str]); 3] = [
     ("x86_64-unknown-linux-musl", &["earmark"]),
 ];
 
+/// The step before which those that run beside others have to end.
+const TESTS: &str = "tests";
+
 /// One step: what its heading says, what to type to repeat it alone, and what it does.
-struct Step {
+struct CiStep {
     name: &'static str,
     again: String,
-    action: Box<dyn Fn() -> Result<()>>,
+    action: Box<dyn Fn() -> Result<()> + Send + Sync>,
+    /// Whether it runs beside the steps that follow, until [`TESTS`].
+    is_beside: bool,
 }
 
-impl Step {
+impl CiStep {
     fn task(name: &'static str, action: fn() -> Result<()>) -> Self {
-        Self { name, again: format!("cargo xtask {name}"), action: Box::new(action) }
+        let again = format!("cargo xtask {name}");
+        Self { name, again, action: Box::new(action), is_beside: false }
     }
 
     fn cargo(name: &'static str, arguments: &'static str) -> Self {
         Self::command(name, move || shell::cargo(arguments.split(' ')))
     }
 
-    fn command(name: &'static str, command: impl Fn() -> Command + 'static) -> Self {
+    fn command(name: &'static str, command: impl Fn() -> Command + Send + Sync + 'static) -> Self {
         let again = shell::line(&command());
-        Self { name, again, action: Box::new(move || shell::run(&mut command())) }
+        let action = Box::new(move || shell::run(&mut command()));
+        Self { name, again, action, is_beside: false }
+    }
+
+    fn again(self, again: &str) -> Self {
+        Self { again: again.into(), ..self }
+    }
+
+    /// Whether it succeeds; prints the reason otherwise, and the time.
+    fn succeeds(&self) -> bool {
+        let started = Instant::now();
+        let done = (self.action)();
+        if let Err(error) = &done {
+            println!("-- {} failed: {error:#}", self.name);
+        }
+        println!("-- {}: {:.1} s", self.name, started.elapsed().as_secs_f64());
+        done.is_ok()
     }
 }
 
@@ -47,69 +73,76 @@ pub(crate) fn run() -> Result<()> {
     let started = Instant::now();
     let steps = steps();
     let mut failed = Vec::new();
-    for (number, step) in (1..).zip(&steps) {
-        println!("\n== {number}/{}: {} ({})", steps.len(), step.name, step.again);
-        let step_started = Instant::now();
-        if let Err(error) = (step.action)() {
-            println!("-- {} failed: {error:#}", step.name);
-            failed.push(step);
+    thread::scope(|scope| -> Result<()> {
+        let mut beside = Vec::new();
+        for (number, step) in (1..).zip(&steps) {
+            if step.name == TESTS {
+                for (step, thread) in beside.drain(..) {
+                    let thread: thread::ScopedJoinHandle<'_, bool> = thread;
+                    let done = thread.join().map_err(|_| anyhow!("a step has panicked"))?;
+                    failed.extend((!done).then_some(step));
+                }
+            }
+            println!("\n== {number}/{}: {} ({})", steps.len(), step.name, step.again);
+            if step.is_beside {
+                beside.push((step, scope.spawn(|| step.succeeds())));
+            } else {
+                failed.extend((!step.succeeds()).then_some(step));
+            }
         }
-        println!("-- {}: {:.1} s", step.name, step_started.elapsed().as_secs_f64());
-    }
+        Ok(())
+    })?;
     outcome(&failed)?;
     println!("\nci: all steps passed in {:.0} s", started.elapsed().as_secs_f64());
     Ok(())
 }
 
 /// An error with the commands that repeat the steps that have failed, if any.
-fn outcome(failed: &[&Step]) -> Result<()> {
+fn outcome(failed: &[&CiStep]) -> Result<()> {
     if failed.is_empty() {
         return Ok(());
     }
-    let line = |step: &&Step| format!("\n  {}; to repeat it alone: {}", step.name, step.again);
+    let line = |step: &&CiStep| format!("\n  {}; to repeat it alone: {}", step.name, step.again);
     bail!("ci: steps that failed:{}", failed.iter().map(line).collect::<String>())
 }
 
-fn steps() -> Vec<Step> {
+fn steps() -> Vec<CiStep> {
     let mut steps = vec![
-        Step::task("peers", peers::ensure),
-        Step::task("kernel", kernel::ensure),
-        Step::cargo("format", "fmt --all --check"),
-        Step::task("tidy", tidy::run),
-        Step::task("licences", dist::check_licences),
-        Step {
-            name: "header",
-            again: "cargo xtask header".into(),
-            action: Box::new(header::check),
-        },
-        Step::cargo("lints", "clippy --workspace --all-targets -- -D warnings"),
-        Step {
-            name: "tests",
-            again: "cargo test --workspace --no-fail-fast".into(),
-            action: Box::new(suite::run),
-        },
-        Step::command("documentation", || {
+        CiStep::task("peers", peers::ensure_ci),
+        CiStep::cargo("format", "fmt --all --check"),
+        CiStep::task("tidy", tidy::run),
+        CiStep::task("licences", tools::check_dependencies),
+        CiStep::task("header", header::check),
+        CiStep::command("build", shell::build),
+        CiStep { is_beside: true, ..CiStep::task("kernel", kernel::ensure) },
+        CiStep::cargo("lints", "clippy --workspace --all-targets -- -D warnings"),
+        CiStep::command("documentation", || {
             let mut doc = shell::cargo(["doc", "--workspace", "--no-deps"]);
             doc.env("RUSTDOCFLAGS", "-D warnings");
             doc
         }),
     ];
-    steps.extend(TARGETS.map(|(target, packages)| Step {
+    steps.extend(TARGETS.map(|(target, packages)| CiStep {
         name: target,
         again: shell::line(&check_for(target, packages)),
         action: Box::new(move || check_target(target, packages)),
+        is_beside: false,
     }));
-    if repo::root().join("fuzz/Cargo.toml").exists() {
-        steps.push(Step::cargo("fuzzers", "check --manifest-path fuzz/Cargo.toml"));
-    }
-    steps.push(Step::task("figures", figures::check));
-    steps.push(Step::task("demo", demo::run));
-    steps.push(Step::task("screenshots", screenshots::of_demo));
+    steps.extend([
+        // What they depend on is checked already, in the same place.
+        CiStep::cargo("fuzzers", "check --manifest-path fuzz/Cargo.toml --target-dir target"),
+        CiStep::task(TESTS, suite::run).again("cargo test --workspace --no-fail-fast"),
+        CiStep::task("figures", figures::check),
+        CiStep::task("demo", demo::run),
+        CiStep::task("screenshots", screenshots::of_demo),
+        CiStep::task("packages", dist::check_packages)
+            .again("cargo xtask dist --check --packages-only"),
+    ]);
     steps
 }
 
 /// Checks packages for another target. Its standard library is a download of its own, which a
-/// machine without a network does not get; it says so, and what it did check still counts.
+/// machine without a network does not get: that is printed, and the other steps still count.
 fn check_target(target: &str, packages: &[&str]) -> Result<()> {
     if toolchain::ensure_target(target) {
         return shell::run(&mut check_for(target, packages));
@@ -129,12 +162,19 @@ mod tests {
 
     #[test]
     fn every_step_that_failed_is_named_with_its_command() {
-        let steps = [Step::cargo("tests", "test --workspace"), Step::task("tidy", || Ok(()))];
+        let steps = [CiStep::cargo("tests", "test --workspace"), CiStep::task("tidy", || Ok(()))];
         assert!(outcome(&[]).is_ok());
         let error = outcome(&[&steps[0], &steps[1]]).unwrap_err().to_string();
         for line in ["tests; to repeat it alone: ", "test --workspace", "tidy; to repeat it alone"]
         {
             assert!(error.contains(line), "no `{line}` in {error}");
         }
+    }
+
+    #[test]
+    fn the_kernel_is_ready_before_the_tests() {
+        let steps = steps();
+        let at = |name| steps.iter().position(|step| step.name == name).unwrap();
+        assert!(steps[at("kernel")].is_beside && at("kernel") < at(TESTS));
     }
 }

@@ -6,7 +6,6 @@
 //! agree to its digits, and `A to B` where they do not; a value outside is stale.
 
 use std::path::Path;
-use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -14,6 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::bench::value;
 use crate::{repo, shell};
 
 /// The list, below the root.
@@ -21,14 +21,14 @@ const LIST: &str = "docs/figures.toml";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct List {
-    run: Vec<Run>,
+struct QuoteList {
+    run: Vec<QuotedRun>,
 }
 
 /// A command, and what quotes it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Run {
+struct QuotedRun {
     /// What follows `earmark bench`, without `--json` and `--seed`.
     command: String,
     /// How many seeds it runs with, from 1.
@@ -47,10 +47,10 @@ struct Quote {
 pub(crate) fn check() -> Result<()> {
     let path = repo::root().join(LIST);
     let text = std::fs::read_to_string(&path).with_context(|| format!("reading {LIST}"))?;
-    let list: List = toml::from_str(&text).with_context(|| format!("reading {LIST}"))?;
-    shell::run(&mut shell::cargo(["build", "--package", "earmark"]))?;
+    let list: QuoteList = toml::from_str(&text).with_context(|| format!("reading {LIST}"))?;
+    shell::run(&mut shell::build())?;
     let earmark = repo::target_directory()?.join("debug/earmark");
-    let jobs: Vec<(&Run, u64)> =
+    let jobs: Vec<(&QuotedRun, u64)> =
         list.run.iter().flat_map(|run| (1..=run.seeds).map(move |seed| (run, seed))).collect();
     let mut played = play(&jobs, &earmark)?.into_iter();
     let mut stale = Vec::new();
@@ -70,18 +70,18 @@ pub(crate) fn check() -> Result<()> {
 
 /// What each command prints with its seed; two run at once, since a world in virtual time keeps one
 /// processor busy.
-fn play(jobs: &[(&Run, u64)], earmark: &Path) -> Result<Vec<Value>> {
+fn play(jobs: &[(&QuotedRun, u64)], earmark: &Path) -> Result<Vec<Value>> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some((run, seed)) = jobs.get(at) else { return Ok(done) };
-            println!("earmark bench {} --seed {seed}", run.command);
-            let mut bench = Command::new(earmark);
-            bench.arg("bench").args(words(&run.command)).args(["--json", "--seed"]);
-            let output = shell::output(bench.arg(seed.to_string()))?;
-            done.push((at, serde_json::from_str(&output)?));
+            let command = format!("bench {} --seed {seed}", run.command);
+            println!("earmark {command}");
+            let mut bash = shell::command("bash");
+            bash.arg("-c").arg(format!("exec \"$0\" {command} --json")).arg(earmark);
+            done.push((at, serde_json::from_str(&shell::output(&mut bash)?)?));
         }
     };
     let both: [Result<Vec<(usize, Value)>>; 2] = thread::scope(|scope| {
@@ -92,16 +92,6 @@ fn play(jobs: &[(&Run, u64)], earmark: &Path) -> Result<Vec<Value>> {
     both.into_iter().try_for_each(|done| done.map(|done| all.extend(done)))?;
     all.sort_by_key(|(at, _)| *at);
     Ok(all.into_iter().map(|(_, result)| result).collect())
-}
-
-/// The words of a command line, where quotes keep one together.
-fn words(command: &str) -> Vec<String> {
-    let parts = command.split('\'').enumerate();
-    let words = parts.flat_map(|(number, part)| match number % 2 {
-        0 => part.split_whitespace().collect(),
-        _ => vec![part],
-    });
-    words.map(str::to_owned).collect()
 }
 
 impl Quote {
@@ -167,18 +157,15 @@ fn rounded(text: &str) -> Option<[f64; 2]> {
 /// A figure as `SETTING FIGURE`, or `SETTING over SETTING FIGURE`: by how many percent it is more.
 fn value(result: &Value, figure: &str) -> Result<f64> {
     let of = |setting: &str, name: &str| {
-        let mut all = result["results"].as_array().into_iter().flatten();
-        let of =
-            all.find(|of| of["setting"] == setting).with_context(|| format!("no {setting}"))?;
-        let pointer = match name {
-            "p50" => "/latency_us/p50",
-            "p99" => "/latency_us/p99",
-            "interrupts" => "/interrupts_per_s",
-            "interrupts-per-message" => "/interrupts_per_message",
+        let path = match name {
+            "p50" => "latency_us/p50",
+            "p99" => "latency_us/p99",
+            "interrupts" => "interrupts_per_s",
+            "interrupts-per-message" => "interrupts_per_message",
             other => bail!("no figure {other}"),
         };
-        let value = of.pointer(pointer).and_then(Value::as_f64);
-        value.with_context(|| format!("{setting} has no {name}"))
+        let value = value::find(result, &format!("/results/setting={setting}/{path}"));
+        value.and_then(Value::as_f64).with_context(|| format!("no {setting} with {name}"))
     };
     match figure.split(' ').collect::<Vec<_>>()[..] {
         [setting, name] => of(setting, name),
@@ -248,6 +235,5 @@ mod tests {
         assert!(range("about 5").is_none() && range("1 to 2 to 3").is_none());
         let percent = value(&results([1.0, 1.0])[0], "disabled over throttle:125 interrupts");
         assert!((percent.unwrap() - 198.625).abs() < 1e-9);
-        assert_eq!(words("mixed --lane 'tcp-port=7000 & length<=512:1' --x y").len(), 5);
     }
 }

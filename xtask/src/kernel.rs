@@ -4,12 +4,16 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{peers, shell};
+use crate::{peers, repo, shell};
 
 /// Runs `earmark kernel`, which knows whether there is anything to do.
 pub(crate) fn ensure() -> Result<()> {
     refresh_lists()?;
-    shell::run(&mut shell::cargo(["run", "-q", "-p", "earmark", "--", "kernel"]))
+    shell::run(&mut shell::build())?;
+    // What it prints while it compiles is in the error, if there is one.
+    let earmark = repo::target_directory()?.join("debug/earmark");
+    print!("{}", shell::output(Command::new(earmark).arg("kernel"))?);
+    Ok(())
 }
 
 /// Images of distributions come without the lists of packages, and the sources are one.

@@ -10,15 +10,15 @@ mod header;
 mod install;
 mod kernel;
 mod mpi;
+mod npb;
 mod peers;
 mod repo;
-mod results;
-mod root;
 mod screenshots;
 mod shell;
 mod suite;
 mod tidy;
 mod toolchain;
+mod tools;
 
 use std::process::ExitCode;
 
@@ -29,11 +29,11 @@ use clap::{Parser, Subcommand};
 #[command(name = "cargo xtask", version)]
 struct Cli {
     #[command(subcommand)]
-    task: Task,
+    task: Subcommands,
 }
 
 #[derive(Subcommand)]
-enum Task {
+enum Subcommands {
     /// Everything that must hold before a change lands, in order; names all that failed at the end
     Ci,
     /// Finds the programs that the tests need, gets what is missing, and runs a command with them
@@ -45,7 +45,7 @@ enum Task {
     /// Runs the tests of MPI with Open MPI 5 and MPICH, too, which it gets with pip
     Mpi,
     /// Runs the NAS Parallel Benchmarks over our NIC and writes docs/results/npb.json
-    Npb(results::npb::Options),
+    Npb(npb::Options),
     /// House rules that no compiler checks: layers, sizes, forbidden words, links
     Tidy,
     /// Writes the header of the C API from its Rust; with --check says whether it is stale
@@ -65,31 +65,28 @@ enum Task {
     Demo,
     /// Shows the demo's report in Chromium, at four widths, and checks what it shows
     Screenshots(screenshots::Options),
-    /// Measures what a packet costs and writes docs/results/costs.json
+    /// Measures what a packet costs, or a bench or a scenario by its name, into docs/results
     Bench(bench::Options),
-    /// Measures the scenarios and the demo, and writes docs/results and the table of docs/bench.md
-    Results(results::Options),
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().task {
-        Task::Ci => ci::run(),
-        Task::Peers(options) => peers::run(&options),
-        Task::Kernel => kernel::ensure(),
-        Task::Drivers(options) => drivers::run(&options),
-        Task::Mpi => mpi::run(),
-        Task::Npb(options) => results::npb::run(&options),
-        Task::Tidy => tidy::run(),
-        Task::Header(options) => header::run(&options),
-        Task::Install(options) => install::run(&options),
-        Task::Dist(options) => dist::run(&options),
-        Task::Within(options) => dist::within::run(&options),
-        Task::Licences => dist::check_licences(),
-        Task::Figures => figures::check(),
-        Task::Demo => demo::run(),
-        Task::Screenshots(options) => screenshots::run(&options),
-        Task::Bench(options) => bench::run(&options),
-        Task::Results(options) => results::run(&options),
+        Subcommands::Ci => ci::run(),
+        Subcommands::Peers(options) => peers::run(&options),
+        Subcommands::Kernel => kernel::ensure(),
+        Subcommands::Drivers(options) => drivers::run(&options),
+        Subcommands::Mpi => mpi::run(),
+        Subcommands::Npb(options) => npb::run(&options),
+        Subcommands::Tidy => tidy::run(),
+        Subcommands::Header(options) => header::run(&options),
+        Subcommands::Install(options) => install::run(&options),
+        Subcommands::Dist(options) => dist::run(&options),
+        Subcommands::Within(options) => dist::within::run(&options),
+        Subcommands::Licences => tools::check_dependencies(),
+        Subcommands::Figures => figures::check(),
+        Subcommands::Demo => demo::run(),
+        Subcommands::Screenshots(options) => screenshots::run(&options),
+        Subcommands::Bench(options) => bench::run(&options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

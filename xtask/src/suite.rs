@@ -4,105 +4,63 @@
 //! time; those in virtual time are nearly half of the suite, and how busy a machine is does not
 //! matter to them. So the two run side by side. `cargo test --workspace` runs the same tests.
 
-use std::collections::BTreeSet;
-use std::io::{self, Read as _};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 
-use crate::shell;
+use crate::{repo, shell};
 
 /// How the names of files begin whose tests are in virtual time.
-const VIRTUAL: &str = "virtual_";
+const VIRTUAL: &str = "virtual";
 
-/// Builds all tests and runs them; names at the end what failed.
+/// Builds all tests and runs them; names at the end which part failed.
 pub(crate) fn run() -> Result<()> {
+    shell::run(&mut shell::build())?;
     let (in_virtual_time, others): (Vec<_>, Vec<_>) =
-        build()?.into_iter().partition(|tests| tests.name.starts_with(VIRTUAL));
-    ensure!(
-        !in_virtual_time.is_empty(),
-        "cargo has built no tests whose names begin with {VIRTUAL}"
-    );
+        names(&repo::metadata()?).into_iter().partition(|name| name.starts_with(VIRTUAL));
+    ensure!(!in_virtual_time.is_empty(), "no tests have names that begin with {VIRTUAL}");
     println!("What tests in virtual time print follows when the others have ended.");
     let (beside, others) = thread::scope(|scope| {
-        let beside = scope.spawn(|| run_all(&in_virtual_time));
-        let names: BTreeSet<_> = others.iter().map(|tests| tests.name.as_str()).collect();
-        let others = names.into_iter().flat_map(|name| ["--test", name]);
-        let others = cargo_test(["--lib", "--bins"].into_iter().chain(others)).status();
+        let beside = scope.spawn(|| cargo_test(&[], &in_virtual_time).output());
+        let others = cargo_test(&["--lib", "--bins"], &others).status();
         (beside.join(), others)
     });
-    let (said, mut failed) =
-        beside.map_err(|_| anyhow!("the thread for tests in virtual time panicked"))??;
-    println!("{said}");
-    let documents = cargo_test(["--doc"]).status();
-    for (name, status) in [("those that are not in virtual time", others), ("--doc", documents)] {
-        if !status.context("starting `cargo test`")?.success() {
-            failed.push(name);
-        }
+    let beside = beside.map_err(|_| anyhow!("the thread for tests in virtual time panicked"))?;
+    let beside = beside.context("starting `cargo test`")?;
+    for printed in [beside.stdout, beside.stderr] {
+        println!("{}", String::from_utf8_lossy(&printed));
     }
+    let parts = [
+        ("those in virtual time", beside.status),
+        ("the others", others.context("starting `cargo test`")?),
+        ("--doc", cargo_test(&["--doc"], &[]).status().context("starting `cargo test`")?),
+    ];
+    let failed: Vec<_> =
+        parts.into_iter().filter(|(_, status)| !status.success()).map(|(name, _)| name).collect();
     ensure!(failed.is_empty(), "{}", failed.join(", "));
     Ok(())
 }
 
-/// A file with integration tests, built.
-struct Tests {
-    name: String,
-    executable: PathBuf,
-    /// Where its package is.
-    directory: PathBuf,
+/// The names of all files with integration tests.
+fn names(metadata: &Value) -> Vec<String> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let targets = list(&metadata["packages"]).into_iter().flat_map(|it| list(&it["targets"]));
+    let tests = targets.filter(|it| list(&it["kind"]).contains(&"test".into()));
+    let mut names: Vec<String> =
+        tests.filter_map(|it| Some(it["name"].as_str()?.to_owned())).collect();
+    names.sort();
+    names.dedup();
+    names
 }
 
-/// Builds all tests, and the examples that some of them start.
-fn build() -> Result<Vec<Tests>> {
-    let message_format = "--message-format=json-render-diagnostics";
-    let mut command = shell::cargo(["test", "--workspace", "--no-run", message_format]);
-    // What it compiles, and what is wrong with it, is for people to see.
-    let messages = shell::output(command.stderr(Stdio::inherit()))?;
-    Ok(messages.lines().filter_map(Tests::of).collect())
-}
-
-impl Tests {
-    /// What a message of cargo is about, if that is a file with integration tests.
-    fn of(message: &str) -> Option<Self> {
-        let message: Value = serde_json::from_str(message).ok()?;
-        let target = &message["target"];
-        if !target["kind"].as_array()?.contains(&"test".into()) {
-            return None;
-        }
-        let directory = PathBuf::from(message["manifest_path"].as_str()?).parent()?.to_owned();
-        let executable = message["executable"].as_str()?.into();
-        Some(Self { name: target["name"].as_str()?.to_owned(), executable, directory })
-    }
-}
-
-/// Runs the tests of these files. Cargo would build some of their crates anew for them alone.
-/// What they print, in its order, and the names of the files with tests that failed.
-fn run_all(files: &[Tests]) -> Result<(String, Vec<&str>)> {
-    let (mut said, mut failed) = (Vec::new(), Vec::new());
-    for Tests { name, executable, directory } in files {
-        let (mut reader, writer) = io::pipe().context("making a pipe")?;
-        let mut command = Command::new(executable);
-        command.current_dir(directory);
-        command.stdout(writer.try_clone().context("copying a pipe")?).stderr(writer);
-        let mut child = command.spawn().with_context(|| format!("starting tests of {name}"))?;
-        // It has the ends that are written to: the pipe ends with the last of them.
-        drop(command);
-        said.extend(format!("     Running {}\n", executable.display()).into_bytes());
-        reader.read_to_end(&mut said).with_context(|| format!("reading from tests of {name}"))?;
-        if !child.wait().with_context(|| format!("waiting for tests of {name}"))?.success() {
-            failed.push(name.as_str());
-        }
-    }
-    Ok((String::from_utf8_lossy(&said).into_owned(), failed))
-}
-
-/// A command that runs some tests, all of them whatever fails before.
-fn cargo_test<'a>(which: impl IntoIterator<Item = &'a str>) -> Command {
+/// A command that runs some tests, all of them whatever fails before. With `CI` set they fail, and
+/// are not skipped, where a program or a right is missing.
+fn cargo_test(which: &[&str], names: &[String]) -> Command {
     let mut command = shell::cargo(["test", "--workspace", "--no-fail-fast"]);
-    command.args(which);
+    command.args(which).args(names.iter().flat_map(|name| ["--test", name]));
+    command.env("CI", "true");
     command
 }
 
@@ -111,20 +69,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_with_integration_tests_are_found_in_what_cargo_says() {
-        let message = |kind: &str, executable: &str| {
-            format!(
-                r#"{{"reason":"compiler-artifact","manifest_path":"/w/crates/a/Cargo.toml",
-                "target":{{"kind":["{kind}"],"name":"virtual_b"}},"executable":{executable}}}"#
-            )
-        };
-        let tests = Tests::of(&message("test", r#""/w/target/b""#)).unwrap();
-        assert_eq!(tests.name, "virtual_b");
-        assert_eq!(
-            (tests.executable, tests.directory),
-            ("/w/target/b".into(), "/w/crates/a".into())
-        );
-        let others = [message("lib", r#""/w/target/b""#), message("test", "null"), "x".into()];
-        assert!(others.iter().all(|message| Tests::of(message).is_none()));
+    fn files_with_integration_tests_have_names() {
+        let target = |kind: &str, name: &str| serde_json::json!({ "kind": [kind], "name": name });
+        let targets = [target("test", "b"), target("lib", "a"), target("test", "a")];
+        let package = serde_json::json!({ "targets": targets });
+        let metadata = serde_json::json!({ "packages": [package, package] });
+        assert_eq!(names(&metadata), ["a", "b"]);
     }
 }

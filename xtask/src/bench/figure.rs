@@ -1,24 +1,22 @@
-//! One measured figure.
+//! One measured figure: the spread of repeated runs.
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a figure should reach.
-#[derive(Clone, Copy, Debug, Serialize, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Goal {
-    /// As many or fewer.
     AtMost(f64),
-    /// As many or more.
     AtLeast(f64),
 }
 
-/// The spread of repeated runs.
+/// The least, the median and the largest value of several runs.
 #[derive(Debug, Serialize, PartialEq)]
-pub(super) struct Figure {
+pub(super) struct Spread {
     pub name: String,
-    pub unit: &'static str,
+    pub unit: String,
     pub runs: usize,
     pub min: f64,
     pub median: f64,
@@ -27,75 +25,53 @@ pub(super) struct Figure {
     pub goal: Option<Goal>,
 }
 
-impl Figure {
-    pub(super) const HEADING: &'static str =
-        "                             median            min            max  unit";
-
-    /// The figure of these runs, of which there must be one at least.
-    pub(super) fn new(name: String, unit: &'static str, mut values: Vec<f64>) -> Self {
+impl Spread {
+    /// The figure of at least one run.
+    pub(super) fn new(name: &str, unit: &str, mut values: Vec<f64>, goal: Option<Goal>) -> Self {
         values.sort_by(f64::total_cmp);
-        let [min, .., max] = values[..] else {
-            let only = values[0];
-            return Self { name, unit, runs: 1, min: only, median: only, max: only, goal: None };
-        };
+        let last = values.len() - 1;
         // One and the same for an odd number of runs.
-        let (below, above) = ((values.len() - 1) / 2, values.len() / 2);
-        let median = f64::midpoint(values[below], values[above]);
-        Self { name, unit, runs: values.len(), min, median, max, goal: None }
-    }
-
-    /// The same figure with a goal.
-    pub(super) fn with_goal(self, goal: Goal) -> Self {
-        Self { goal: Some(goal), ..self }
+        let median = f64::midpoint(values[last / 2], values[values.len() / 2]);
+        let (name, unit, runs) = (name.to_owned(), unit.to_owned(), values.len());
+        Self { name, unit, runs, min: values[0], median, max: values[last], goal }
     }
 }
 
-impl fmt::Display for Figure {
+impl fmt::Display for Spread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, unit, runs, min, median, max, goal } = self;
-        writeln!(f, "{name}")?;
         // Of small numbers, such as ratios, the digits behind the point matter.
         let digits = if *median < 10.0 { 3 } else { 1 };
-        write!(f, "{:20}{median:>15.digits$}{min:>15.digits$}{max:>15.digits$}", "")?;
-        write!(f, "  {unit}, {runs} runs")?;
-        match goal {
-            Some(Goal::AtMost(most)) => {
-                write!(f, ", goal <= {most}: {}", met(median <= most))
-            }
-            Some(Goal::AtLeast(least)) => {
-                write!(f, ", goal >= {least}: {}", met(median >= least))
-            }
-            None => Ok(()),
-        }
+        write!(f, "{name}\n    {median:.digits$} ({min:.digits$} to {max:.digits$}) {unit}")?;
+        write!(f, ", {runs} runs")?;
+        let (word, bound, is_met) = match *goal {
+            Some(Goal::AtMost(most)) => ("most", most, *median <= most),
+            Some(Goal::AtLeast(least)) => ("least", least, *median >= least),
+            None => return Ok(()),
+        };
+        write!(f, ", goal at {word} {bound}: {}", if is_met { "met" } else { "MISSED" })
     }
-}
-
-const fn met(reached: bool) -> &'static str {
-    if reached { "met" } else { "MISSED" }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn spread(values: &[f64]) -> (f64, f64, f64) {
-        let figure = Figure::new("a".into(), "b", values.to_vec());
-        assert_eq!(figure.runs, values.len());
-        (figure.min, figure.median, figure.max)
-    }
-
     #[test]
-    fn median_is_the_middle() {
-        assert_eq!(spread(&[3.0]), (3.0, 3.0, 3.0));
-        assert_eq!(spread(&[3.0, 1.0]), (1.0, 2.0, 3.0));
-        assert_eq!(spread(&[9.0, 1.0, 2.0]), (1.0, 2.0, 9.0));
-    }
-
-    #[test]
-    fn missed_goal_is_said() {
-        let figure = Figure::new("a".into(), "b", vec![2.0]);
-        assert!(figure.with_goal(Goal::AtMost(1.0)).to_string().ends_with("<= 1: MISSED"));
-        let figure = Figure::new("a".into(), "b", vec![2.0]);
-        assert!(figure.with_goal(Goal::AtLeast(1.0)).to_string().ends_with(">= 1: met"));
+    fn a_figure_has_the_middle_of_its_runs_and_says_whether_it_meets_its_goal() {
+        for (values, spread) in [
+            (&[3.0][..], (3.0, 3.0, 3.0)),
+            (&[3.0, 1.0], (1.0, 2.0, 3.0)),
+            (&[9.0, 1.0, 2.0], (1.0, 2.0, 9.0)),
+        ] {
+            let figure = Spread::new("a", "b", values.to_vec(), None);
+            assert_eq!((figure.min, figure.median, figure.max), spread, "{values:?}");
+            assert_eq!(figure.runs, values.len());
+        }
+        for (goal, end) in
+            [(Goal::AtMost(1.0), "at most 1: MISSED"), (Goal::AtLeast(1.0), "at least 1: met")]
+        {
+            assert!(Spread::new("a", "b", vec![2.0], Some(goal)).to_string().ends_with(end));
+        }
     }
 }

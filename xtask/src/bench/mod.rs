@@ -1,145 +1,217 @@
-//! What a packet and a message cost: instructions, decisions per second, frames per second, latency
-//! and bandwidth of MX. And, by name, what commands for real hosts are worth: [`explain`],
-//! [`probe`], [`tune`]; what virtual time takes: [`virtual_time`]; Intel's cards: [`intel`]; and
-//! DPDK's testpmd in our NIC's place: [`testpmd`].
+//! Measurements that the documentation quotes, as `xtask/benches.toml` lists them: commands, and
+//! what is kept of what they print.
 //!
-//! Every figure goes to `docs/results/costs.json` with the machine it was measured on. A figure
-//! that cannot be measured here is listed with the reason instead of being left out in silence.
+//! | file | what |
+//! |---|---|
+//! | `plan.rs` | the benches and their cases |
+//! | `value.rs` | values in what commands print |
+//! | `figure.rs` | the spread of a figure over several runs |
+//! | `record.rs` | what is kept of a long document |
+//!
+//! Cases take turns, so that a machine that drifts drifts under all of them. A case that fails is
+//! listed with the reason instead of being left out in silence.
 
-mod decisions;
-pub(crate) mod environment;
-mod explain;
 mod figure;
-mod files;
-mod frames;
-mod instructions;
-mod intel;
-mod mx;
-mod probe;
-mod testpmd;
-mod tune;
-mod vhost;
-mod virtual_time;
+mod plan;
+pub(crate) mod record;
+pub(crate) mod value;
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::Result;
-use serde::Serialize;
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
 
-use environment::Environment;
-use figure::Figure;
+use crate::{repo, shell};
+use figure::Spread;
+use plan::{Case, Measurement};
 
-/// The version of the file's layout.
-const SCHEMA: &str = "earmark-costs/1";
+/// The version of the layout of files with figures.
+const SCHEMA: &str = "earmark-figures/1";
 
 #[derive(clap::Args)]
-#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Options {
-    #[command(subcommand)]
-    subject: Option<Subject>,
-    #[command(flatten)]
-    costs: CostOptions,
-}
-
-/// What is measured, if not what a packet and a message cost.
-#[derive(clap::Subcommand)]
-enum Subject {
-    /// `earmark probe` on secret settings, for docs/results/probe.json
-    Probe(probe::Options),
-    /// `earmark explain`: planted causes, sum error, overhead, for docs/results/explain.json
-    Explain {
-        /// How often each cause is planted
-        #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
-        runs: u32,
-    },
-    /// `earmark tune` against every setting, for docs/results/tune.json
-    Tune(tune::Options),
-    /// Intel's cards at length: frames, link flaps, resets, for docs/results/intel-device.json
-    Intel(intel::Options),
-    /// Our NIC beside dpdk-testpmd, for docs/results/testpmd.json
-    Testpmd(testpmd::Options),
-    /// Real time of a round trip in virtual time, for docs/results/virtual.json
-    Virtual(virtual_time::Options),
-}
-
-#[derive(clap::Args)]
-struct CostOptions {
-    /// Runs of each timed figure; the table shows their median
+    /// What to measure: a bench of xtask/benches.toml, or a scenario; `--list` names the benches
+    #[arg(default_value = "costs")]
+    name: String,
+    /// Only name the benches
+    #[arg(long)]
+    list: bool,
+    /// Runs of each timed figure; the file has their median, least and most
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Leave out the frames per second through ports, which need Linux and the `earmark` command
-    #[arg(long)]
-    core_only: bool,
-    /// Where to write the figures, from the root of the repository
-    #[arg(long, default_value = "docs/results/costs.json")]
-    output: PathBuf,
+    /// Only cases whose commands or records have this text
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// A variable of the bench
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    set: Vec<(String, String)>,
+    /// Take the record from this file, such as one of `earmark merge`, and run nothing
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+    /// Where to write instead of docs/results/NAME.json
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
-#[derive(Serialize)]
-struct Costs {
-    schema: &'static str,
-    environment: Environment,
-    figures: Vec<Figure>,
-    not_measured: Vec<NotMeasured>,
+fn variable(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').ok_or("a variable is NAME=VALUE")?;
+    Ok((pair.0.to_owned(), pair.1.to_owned()))
 }
 
-#[derive(Serialize)]
-struct NotMeasured {
-    name: String,
-    reason: String,
-}
-
-/// Measures, prints a table, writes the file.
+/// Measures, prints, writes the file.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    match &options.subject {
-        None => costs(&options.costs),
-        Some(Subject::Probe(options)) => probe::run(options),
-        Some(Subject::Explain { runs }) => explain::run(*runs),
-        Some(Subject::Tune(options)) => tune::run(options),
-        Some(Subject::Intel(options)) => intel::run(options),
-        Some(Subject::Testpmd(options)) => testpmd::run(options),
-        Some(Subject::Virtual(options)) => virtual_time::run(options),
+    let mut benches = plan::read()?;
+    if options.list {
+        benches.iter().for_each(|(name, bench)| println!("{name:16} {}", bench.about));
+        return Ok(());
     }
+    let name = &options.name;
+    let bench = match benches.remove(name) {
+        Some(bench) => bench,
+        None if repo::root().join(format!("scenarios/{name}.toml")).exists() => scenario(name)?,
+        None => bail!("there is no bench and no scenario {name}; --list names the benches"),
+    };
+    let mut cases = bench.all(&options.set.iter().cloned().collect());
+    let is_wanted = |text: &String| options.only.as_ref().is_none_or(|only| text.contains(only));
+    cases.retain(|case| case.run.iter().chain(&case.record).any(is_wanted));
+    let path = match &options.output {
+        Some(path) => path.clone(),
+        None => repo::root().join(format!("docs/results/{name}.json")),
+    };
+    if options.from.is_none() {
+        for arguments in &bench.build {
+            let arguments = arguments.split_whitespace();
+            shell::run(&mut shell::cargo(["build", "--release"].into_iter().chain(arguments)))?;
+        }
+    }
+    let result = if cases.iter().any(|case| case.record.is_some()) {
+        records(&cases, &path, options.from.as_deref())?
+    } else {
+        figures(&cases, options.runs)?
+    };
+    fs::write(&path, record::text(&result)).with_context(|| format!("write {}", path.display()))?;
+    println!("written to {}", path.display());
+    Ok(())
 }
 
-fn costs(options: &CostOptions) -> Result<()> {
-    let environment = Environment::read()?;
-    let program = files::build("earmark-nic", "cost")?;
-    let mut costs =
-        Costs { schema: SCHEMA, environment, figures: Vec::new(), not_measured: Vec::new() };
-    costs.figures.extend(instructions::measure(&program)?);
-    costs.figures.extend(decisions::measure(&program, options.runs)?);
-    if !options.core_only {
-        let program = files::build("earmark-vhost", "vhost_cost")?;
-        costs.figures.extend(vhost::measure(&program, options.runs)?);
-        let program = files::build("earmark-mx-io", "mx_cost")?;
-        match mx::measure(&program, options.runs) {
-            Ok(figures) => costs.figures.extend(figures),
-            // It needs hosts.
-            Err(error) => costs
-                .not_measured
-                .push(NotMeasured { name: "MX messages".to_owned(), reason: format!("{error:#}") }),
+/// The bench of a scenario of the command.
+fn scenario(name: &str) -> Result<Measurement> {
+    let text = format!(
+        "about = \"scenario\"\nbuild = [\"-p earmark\"]\n\
+         [[case]]\nrecord = \"\"\nrun = [\"earmark bench --json --scenario {name}\"]\n"
+    );
+    Ok(toml::from_str(&text)?)
+}
+
+/// What the last command of each case printed, shortened, beside what the file has of others.
+fn records(cases: &[Case], path: &Path, from: Option<&Path>) -> Result<Value> {
+    let text = fs::read_to_string(path).unwrap_or_else(|_| "{}".into());
+    let mut all: Value = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
+    for case in cases {
+        let whole = match from {
+            None => case.play()?.as_array_mut().and_then(Vec::pop).unwrap_or_default(),
+            Some(from) => {
+                let text = fs::read_to_string(from);
+                value::printed(&text.with_context(|| format!("read {}", from.display()))?)
+            }
+        };
+        if whole.is_string() {
+            bail!("{} printed no JSON: {whole}", case.run.join("; "));
         }
-        for frame in frames::SIZES {
-            match frames::measure(frame, options.runs) {
-                Ok(figure) => costs.figures.push(figure),
-                Err(error) => costs
-                    .not_measured
-                    .push(NotMeasured { name: frames::name(frame), reason: format!("{error:#}") }),
+        let mut kept = record::shortened(&whole);
+        if kept["environment"].is_null() {
+            kept["environment"] = environment()?;
+        }
+        match case.record.as_deref() {
+            None | Some("") => all = kept,
+            Some(name) => all[name] = kept,
+        }
+    }
+    Ok(all)
+}
+
+fn figures(cases: &[Case], runs: u32) -> Result<Value> {
+    let environment = environment()?;
+    println!("{environment}");
+    let mut values = vec![BTreeMap::<usize, Vec<f64>>::new(); cases.len()];
+    let mut reasons = BTreeMap::new();
+    for run in 0..runs {
+        for (number, case) in cases.iter().enumerate() {
+            if reasons.contains_key(&number) || case.is_exact && run > 0 {
+                continue;
+            }
+            match case.values() {
+                Ok(ours) => ours.into_iter().enumerate().for_each(|(figure, value)| {
+                    values[number].entry(figure).or_default().push(value);
+                }),
+                Err(why) => drop(reasons.insert(number, format!("{why:#}"))),
             }
         }
     }
-    print(&costs);
-    files::write(&costs, &options.output)
+    let (mut figures, mut not_measured) = (Vec::new(), Vec::new());
+    for (number, (case, mut values)) in cases.iter().zip(values).enumerate() {
+        for (at, wanted) in case.figures.iter().enumerate() {
+            let (name, unit) = (&wanted.name, &wanted.unit);
+            match (values.remove(&at), reasons.get(&number)) {
+                (Some(values), None) => {
+                    let figure = Spread::new(name, unit, values, wanted.goal);
+                    println!("{figure}");
+                    figures.push(figure);
+                }
+                (_, reason) => {
+                    println!("{name}: not measured: {}", reason.map_or("", String::as_str));
+                    not_measured.push(json!({ "name": name, "reason": reason }));
+                }
+            }
+        }
+    }
+    Ok(json!({ "schema": SCHEMA, "environment": environment, "figures": figures,
+               "not_measured": not_measured }))
 }
 
-fn print(costs: &Costs) {
-    println!("\n{}", costs.environment);
-    println!("{}", Figure::HEADING);
-    for figure in &costs.figures {
-        println!("{figure}");
+impl Case {
+    /// What its figures are in one run.
+    fn values(&self) -> Result<Vec<f64>> {
+        let printed = self.play()?;
+        self.figures.iter().map(|wanted| value::formula(&wanted.value, &printed)).collect()
     }
-    for missing in &costs.not_measured {
-        println!("{}: not measured: {}", missing.name, missing.reason);
+
+    /// Runs the commands; what each printed.
+    fn play(&self) -> Result<Value> {
+        let target = repo::target_directory()?;
+        let release = target.join("release");
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let places = [release.clone(), release.join("examples")];
+        let path = std::env::join_paths(places.into_iter().chain(std::env::split_paths(&path)))?;
+        let mut printed = json!([]);
+        for template in &self.run {
+            let script = value::fill(template, &printed)?;
+            println!("{}", script.trim());
+            let mut bash = Command::new("bash");
+            bash.args(["-ec", &script]).current_dir(repo::root()).env("PATH", &path);
+            bash.env("OUT", target.join("bench-output")).env("TIMEFORMAT", "%R %U %S");
+            let output = value::printed(&shell::output(&mut bash)?);
+            printed.as_array_mut().context("outputs are a list")?.push(output);
+        }
+        Ok(printed)
     }
+}
+
+/// The machine that figures belong to, and how busy it was before.
+fn environment() -> Result<Value> {
+    let read = |path: &str| fs::read_to_string(path).with_context(|| format!("read {path}"));
+    let cpuinfo = read("/proc/cpuinfo")?;
+    // Not every architecture names its model.
+    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    Ok(json!({
+        "cpu": model.map_or(std::env::consts::ARCH, |(_, model)| model.trim()),
+        "cores": std::thread::available_parallelism()?.get(),
+        "kernel": read("/proc/sys/kernel/osrelease")?.trim(),
+        "rustc": shell::output(Command::new("rustc").arg("--version"))?.trim(),
+        "date": jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
+        "load_average_1_min": read("/proc/loadavg")?.split(' ').next().map(value::printed),
+    }))
 }

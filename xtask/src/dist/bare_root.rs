@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::files::files;
 use super::stage::{Build, VERSION, fresh, write};
 use super::within::{self, Kernel};
 use super::{booted, deb};
@@ -23,39 +22,13 @@ const UNITS: [&str; 4] = [
     "earmark-exporter.socket",
 ];
 
-/// What was seen.
-pub(super) struct Trial {
-    install: Duration,
-    first_answer: Duration,
-    demo: Duration,
-    purge: Duration,
-    services: Duration,
-    /// Files that are there after the packages, and were not before.
-    pub left: Vec<String>,
-}
-
-impl Trial {
-    pub(super) fn steps(&self) -> Vec<(&'static str, Duration)> {
-        vec![
-            ("install on a bare machine", self.install),
-            ("first answer: show", self.first_answer),
-            ("demo", self.demo),
-            ("purge", self.purge),
-            ("services under systemd", self.services),
-        ]
-    }
-}
-
-/// Installs the packages, uses them, and removes them.
-pub(super) fn check(build: &Build, packages: &[PathBuf]) -> Result<Trial> {
+/// Installs the packages, uses them, and removes them; how long each step takes.
+pub(super) fn check(build: &Build, packages: &[PathBuf]) -> Result<[(&'static str, Duration); 5]> {
     let root = build.out.join("bare-root");
     fresh(&root)?;
-    let base = base_system()?;
-    shell::run(shell::command("tar").arg("--extract").arg("--file").arg(&base).args([
-        "--numeric-owner",
-        "--directory",
-        &root.to_string_lossy(),
-    ]))?;
+    let mut tar = shell::command("tar");
+    tar.arg("--extract").arg("--file").arg(base_system()?);
+    shell::run(tar.args(["--numeric-owner", "--directory"]).arg(&root))?;
     for package in packages {
         let name = package.file_name().unwrap_or_default();
         copy(package, &root.join("packages").join(name))?;
@@ -77,16 +50,21 @@ pub(super) fn check(build: &Build, packages: &[PathBuf]) -> Result<Trial> {
     ensure!(left.is_empty(), "purge leaves:\n{}", left.join("\n"));
     let services = booted::check(&root)?;
     fs::remove_dir_all(&root).with_context(|| format!("remove {}", root.display()))?;
-    Ok(Trial { install, first_answer, demo, purge, services, left })
+    Ok([
+        ("install on a bare machine", install),
+        ("first answer: show", first_answer),
+        ("demo", demo),
+        ("purge", purge),
+        ("services under systemd", services),
+    ])
 }
 
 /// What the packages say must be true of the files that they bring.
 fn check_installed(root: &Path) -> Result<()> {
     let version = shell::output(&mut script(root, "earmark --version"))?;
-    ensure!(version.starts_with(&format!("earmark {VERSION} (")), "--version says {version}");
-    let wanted = BTreeSet::from(UNITS);
+    ensure!(version.starts_with(&format!("earmark {VERSION} (")), "--version prints {version}");
     let units = files(root)?;
-    for unit in wanted {
+    for unit in UNITS {
         let named: Vec<_> = units.iter().filter(|path| path.ends_with(unit)).collect();
         ensure!(!named.is_empty(), "no {unit} in the packages");
         let on = named.iter().find(|path| path.starts_with("/etc/"));
@@ -94,8 +72,8 @@ fn check_installed(root: &Path) -> Result<()> {
     }
     // Options that this systemd does not know are errors, too.
     let verify = format!("systemd-analyze verify --man=no {} 2>&1", UNITS.join(" "));
-    let said = shell::output(&mut script(root, &verify))?;
-    ensure!(!said.contains("earmark"), "systemd does not like the units:\n{said}");
+    let warnings = shell::output(&mut script(root, &verify))?;
+    ensure!(!warnings.contains("earmark"), "systemd does not accept the units:\n{warnings}");
     for page in ["/usr/share/man/man1/earmark-show.1.gz", "/usr/share/man/man3/earmark_mx.3.gz"] {
         ensure!(units.contains(page), "no {page} in the packages");
     }
@@ -155,4 +133,16 @@ fn base_system() -> Result<PathBuf> {
     fs::rename(&partial, &archive).with_context(|| format!("name {}", archive.display()))?;
     fs::remove_dir_all(&root).with_context(|| format!("remove {}", root.display()))?;
     Ok(archive)
+}
+
+/// Where dpkg and systemd keep their own records, and change them whatever comes and goes.
+const RECORDS: [&str; 5] =
+    ["/run/systemd/", "/var/cache/ldconfig/", "/var/lib/dpkg/", "/var/lib/systemd/", "/var/log/"];
+
+/// All files, by their paths from the root; without what dpkg writes for itself.
+pub(super) fn files(root: &Path) -> Result<BTreeSet<String>> {
+    let list =
+        shell::output(shell::command("find").arg(root).args(["-xdev", "-printf", "/%P\\n"]))?;
+    let is_ours = |path: &&str| !RECORDS.iter().any(|record| path.starts_with(record));
+    Ok(list.lines().filter(is_ours).map(str::to_owned).collect())
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::files::files;
+use super::bare_root::files;
 use super::within;
 use crate::shell;
 
@@ -23,9 +23,25 @@ const WITHIN: Duration = Duration::from_secs(120);
 /// Services whose exposure `systemd-analyze security` rates, from 0 to 10, as *OK* at most.
 const SERVICES: [&str; 3] = ["earmark-echo", "earmark-exporter", "earmark-serve"];
 
-/// What the exporter says to whoever connects.
+/// A scrape of the exporter.
 const SCRAPE: &str = "exec 3<>/dev/tcp/127.0.0.1/7013; \
                       printf 'GET /metrics HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3";
+
+/// Mounts what the first process of a container finds below `$1`, which becomes the root.
+const MOUNT: &str = "
+    mount -t proc -o nosuid,nodev proc \"$1/proc\"
+    mount -t sysfs -o nosuid,nodev sysfs \"$1/sys\"
+    mount -t cgroup2 -o nosuid,nodev cgroup2 \"$1/sys/fs/cgroup\"
+    mount -t tmpfs -o nosuid,mode=755 run \"$1/run\"
+    mount -t tmpfs -o nosuid,mode=755 dev \"$1/dev\"
+    for node in null zero full random urandom tty; do
+        touch \"$1/dev/$node\"
+        mount --bind \"/dev/$node\" \"$1/dev/$node\"
+    done
+    mkdir \"$1/dev/pts\" \"$1/dev/shm\"
+    mount -t devpts -o newinstance,ptmxmode=666 devpts \"$1/dev/pts\"
+    ln -s pts/ptmx \"$1/dev/ptmx\"
+    exec \"$0\" within --empty \"$@\"";
 
 /// Boots `root`, and runs the services of the package there; how long that took.
 pub(super) fn check(root: &Path) -> Result<Duration> {
@@ -52,7 +68,7 @@ fn run_services(machine: &Machine) -> Result<()> {
     ensure!(scraped.iter().any(|it| it.contains("device=\"one\"")), "no veth in {scraped:?}");
     ensure!(scraped == printed, "in its sandbox it exports {scraped:?}, outside {printed:?}");
     let probed = machine.output("earmark probe 127.0.0.1 --kind udp --count 100 --json")?;
-    ensure!(probed.contains("\"answered\""), "the probe of earmark-echo says {probed}");
+    ensure!(probed.contains("\"answered\""), "the probe of earmark-echo printed {probed}");
     machine.output("test \"$(stat -c %a /var/lib/private/earmark-serve/code)\" = 600")?;
     probe_in_sandbox(machine)?;
     for service in SERVICES {
@@ -105,9 +121,9 @@ impl Machine {
         let own = format!("/proc/{}/exe", std::process::id());
         // The shell enters the cgroup before unshare makes it the root of all that can be seen.
         let enter = "echo $$ > \"$0/cgroup.procs\" && exec unshare --pid --mount --uts --ipc --net \
-                     --cgroup --fork --kill-child \"$@\"";
+                     --cgroup --fork --kill-child sh -ec \"$@\"";
         let mut command = shell::command("sh");
-        command.args(["-c", enter]).arg(&cgroup).args([&own, "within", "--boot"]).arg(root);
+        command.args(["-c", enter]).arg(&cgroup).args([MOUNT, &own]).arg(root);
         command.args(["/lib/systemd/systemd", "--unit=multi-user.target"]);
         command.env_clear().env("PATH", within::PATH).env("container", "earmark");
         command.stdin(Stdio::null()).stdout(Stdio::null());
@@ -131,7 +147,7 @@ impl Machine {
             let child = fs::read_to_string(&children).unwrap_or_default();
             self.first = child.trim().parse().unwrap_or(0);
             let is_up = "systemctl is-system-running --wait";
-            // What is degraded is up, too: what is missing in a container, nobody here needs.
+            // What is degraded is up, too: what a container lacks is not needed here.
             let state = if self.first == 0 { None } else { self.command(is_up).output().ok() };
             let state = state.map(|it| String::from_utf8_lossy(&it.stdout).into_owned());
             if state.is_some_and(|it| ["running", "degraded"].contains(&it.trim())) {

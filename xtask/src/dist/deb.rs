@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use super::licences::Linked;
+use super::licences;
 use super::stage::{Build, C_LIBRARY, COMMAND, Flavour, PROVIDER, Profile, VERSION, fresh, write};
 use crate::install::copy;
 use crate::shell;
@@ -37,15 +37,13 @@ pub(super) fn make(build: &Build) -> Result<Vec<PathBuf>> {
     }
     write(&debian.join("changelog"), &changelog(build)?)?;
     build.place_all(&directory.join("tree"))?;
-    let everything = Linked::into_packages(build, &[COMMAND, PROVIDER, C_LIBRARY])?;
-    write(&debian.join("copyright"), &everything.copyright(&build.source)?)?;
     for (package, of_crate) in PACKAGES {
-        let linked = Linked::into(build, of_crate, Flavour::Native)?;
-        linked.write_texts(&directory.join("texts").join(package))?;
+        let texts = directory.join("texts").join(package);
+        licences::write_texts(build, of_crate, Flavour::Native, &texts)?;
     }
     let mut rules = shell::command("debian/rules");
     rules.arg("binary").current_dir(&directory);
-    // Nothing of the one who builds: not his flags, and not his locale.
+    // Nothing of the environment: no flags, no locale.
     for (name, value) in [("LC_ALL", "C.UTF-8"), ("DEB_BUILD_OPTIONS", "nocheck")] {
         rules.env(name, value);
     }
@@ -71,7 +69,7 @@ fn changelog(build: &Build) -> Result<String> {
 /// The package whose static library lintian reads for minutes, if it was compiled for tests.
 const LARGE: &str = "libearmark-dev";
 
-/// Fails on what lintian calls an error, and on a warning that nobody has explained.
+/// Fails on what lintian calls an error, and on a warning that no override explains.
 pub(super) fn check(build: &Build, packages: &[PathBuf]) -> Result<()> {
     let is_large = |path: &&PathBuf| path.ends_with(file(LARGE));
     let mut packages: Vec<_> = packages.iter().collect();

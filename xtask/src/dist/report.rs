@@ -7,15 +7,13 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::json;
 
-use super::bare_root::Trial;
 use super::stage::{Build, VERSION, write};
 use crate::{repo, shell};
 
 /// What is known at the end.
 #[derive(Default)]
-pub(super) struct Report {
+pub(super) struct Totals {
     pub steps: Vec<(&'static str, Duration)>,
-    pub trial: Option<Trial>,
     /// Whether a second build had the same bytes; false if there was none.
     pub is_reproduced: bool,
     artefacts: Vec<Artefact>,
@@ -27,7 +25,7 @@ struct Artefact {
     sha256: String,
 }
 
-impl Report {
+impl Totals {
     /// Takes the size of an artefact.
     pub(super) fn artefact(&mut self, path: &Path) -> Result<()> {
         let bytes =
@@ -53,8 +51,7 @@ impl Report {
             println!("{:<48} {:>10}", artefact.name, artefact.bytes.div_ceil(1024));
         }
         println!("\n{:<48} {:>10}", "step", "s");
-        let trial = self.trial.iter().flat_map(Trial::steps);
-        for (name, time) in self.steps.iter().copied().chain(trial) {
+        for (name, time) in &self.steps {
             println!("{name:<48} {:>10.1}", time.as_secs_f64());
         }
     }
@@ -62,24 +59,15 @@ impl Report {
     /// Writes it into docs/results.
     pub(super) fn write(&self, build: &Build) -> Result<()> {
         let seconds = |time: &Duration| (time.as_secs_f64() * 10.0).round() / 10.0;
-        let steps = |steps: Vec<(&'static str, Duration)>| -> serde_json::Map<_, _> {
-            let entry =
-                |(name, time): &(&str, Duration)| ((*name).to_owned(), json!(seconds(time)));
-            steps.iter().map(entry).collect()
-        };
-        let artefacts: Vec<_> = self
-            .artefacts
-            .iter()
-            .map(|it| json!({"file": it.name, "bytes": it.bytes, "sha256": it.sha256}))
-            .collect();
-        let trial = self.trial.as_ref();
+        let steps =
+            self.steps.iter().map(|(name, time)| ((*name).to_owned(), seconds(time).into()));
+        let artefact =
+            |it: &Artefact| json!({"file": it.name, "bytes": it.bytes, "sha256": it.sha256});
         let json = json!({
             "version": VERSION,
             "commit": build.commit()?,
-            "artefacts": artefacts,
-            "build_seconds": steps(self.steps.clone()),
-            "trial_seconds": steps(trial.map(Trial::steps).unwrap_or_default()),
-            "purge_leaves": trial.map(|trial| trial.left.clone()).unwrap_or_default(),
+            "artefacts": self.artefacts.iter().map(artefact).collect::<Vec<_>>(),
+            "seconds": steps.collect::<serde_json::Map<_, _>>(),
             "same_bytes_in_another_directory": self.is_reproduced,
         });
         let path = repo::root().join("docs/results/dist.json");

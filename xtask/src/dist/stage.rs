@@ -108,13 +108,12 @@ impl Build {
 
     /// Compiles what packages have.
     pub(super) fn compile_native(&self) -> Result<()> {
-        // What the tests have built is built of the whole workspace.
         let packages = ["-p", COMMAND, "-p", PROVIDER, "-p", C_LIBRARY];
         match self.profile {
             Profile::Release => {
                 shell::run(self.cargo(&["build", "--release", "--target", GNU]).args(packages))
             }
-            Profile::Dev => shell::run(&mut self.cargo(&["build", "--workspace"])),
+            Profile::Dev => shell::run(&mut shell::build()),
         }
     }
 

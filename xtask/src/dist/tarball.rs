@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::licences::Linked;
+use super::licences;
 use super::stage::{Build, COMMAND, Flavour, VERSION, fresh};
 use crate::install::copy;
 use crate::shell;
@@ -22,7 +22,7 @@ pub(super) fn make(build: &Build) -> Result<PathBuf> {
         copy(&build.source.join(file), &documents.join(file))?;
     }
     copy(&build.source.join("packaging/Containerfile"), &documents.join("Containerfile"))?;
-    Linked::into(build, COMMAND, Flavour::Musl)?.write_texts(&documents)?;
+    licences::write_texts(build, COMMAND, Flavour::Musl, &documents)?;
     let archive = build.out.join(format!("{name}.tar.gz"));
     let mut tar = shell::command("tar");
     tar.args(["--create", "--sort=name", "--owner=0", "--group=0", "--numeric-owner"]);

@@ -1,4 +1,4 @@
-//! The same bytes, whoever builds them and where.
+//! The same bytes, wherever they are built.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::artefacts::Artefacts;
-use super::report::Report;
+use super::report::Totals;
 use super::stage::{Build, fresh};
 use crate::shell;
 
@@ -30,7 +30,7 @@ pub(super) fn compare(build: &Build, artefacts: &[&Path]) -> Result<()> {
     shell::run(&mut clone)?;
     let (target, out) = (directory.join("target"), directory.join("artefacts"));
     let again = Build::new(&source, &target, &out, build.profile)?;
-    Artefacts::make(&again, &mut Report::default())?;
+    Artefacts::make(&again, &mut Totals::default(), true)?;
     let mut different = Vec::new();
     for first in artefacts {
         let name = first.file_name().unwrap_or_default();

@@ -1,18 +1,18 @@
 //! Runs a command where a directory is the root of everything, as container runtimes do.
 //!
-//! A chroot is not enough: whoever joins a mount namespace, as programs on hosts of the lab do, is
-//! at the root of that namespace again. So the directory becomes that root (`pivot_root(2)`).
+//! A chroot is not enough: a process that joins a mount namespace, as programs on hosts of the
+//! lab do, is at the root of that namespace again. So the directory becomes that root
+//! (`pivot_root(2)`).
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind_recursive, unmount};
 use rustix::process::{chdir, pivot_root};
 
-use super::mounts;
 use crate::shell;
 
 /// Where programs are.
@@ -21,12 +21,9 @@ pub(super) const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 /// What `cargo xtask within` takes.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Without /proc, /sys and /dev
+    /// Without mounting /proc, /sys and /dev
     #[arg(long)]
     empty: bool,
-    /// With what the first process of a container needs
-    #[arg(long, conflicts_with = "empty")]
-    boot: bool,
     /// The directory
     root: PathBuf,
     /// The command and its arguments
@@ -55,13 +52,23 @@ pub(super) fn command(root: &Path, kernel: Kernel, words: &[&str]) -> Command {
     command
 }
 
-/// All that a command says in `root`, whatever its exit status.
-pub(super) fn said(root: &Path, kernel: Kernel, words: &[&str]) -> Result<String> {
-    let mut command = command(root, kernel, words);
-    let line = shell::line(&command);
-    let output = command.output().with_context(|| format!("start `{line}`"))?;
-    let said = [output.stdout, output.stderr].concat();
-    Ok(String::from_utf8_lossy(&said).into_owned())
+/// Runs a program in `root` with each of these arguments, and fails unless it prints the text
+/// beside them, whatever its exit status.
+pub(super) fn prints(
+    root: &Path,
+    kernel: Kernel,
+    program: &str,
+    expected: &[(&[&str], &str)],
+) -> Result<()> {
+    for (arguments, text) in expected {
+        let mut command = command(root, kernel, &[&[program], *arguments].concat());
+        let line = shell::line(&command);
+        let output = command.output().with_context(|| format!("start `{line}`"))?;
+        let printed = [output.stdout, output.stderr].concat();
+        let printed = String::from_utf8_lossy(&printed);
+        ensure!(printed.contains(text), "`{line}` prints no `{text}`:\n{printed}");
+    }
+    Ok(())
 }
 
 /// Makes the directory the root of this process's mount namespace, and becomes the command.
@@ -69,9 +76,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let root = &options.root;
     let enter = || -> Result<()> {
         mount_bind_recursive(root, root)?;
-        if options.boot {
-            mounts::mount_all(root)?;
-        } else if !options.empty {
+        if !options.empty {
             mount("proc", root.join("proc"), "proc", MountFlags::empty(), None)?;
             for place in ["sys", "dev"] {
                 mount_bind_recursive(Path::new("/").join(place), root.join(place))?;

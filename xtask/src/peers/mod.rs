@@ -15,7 +15,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::shell;
-use list::{KERNEL_TOOLS, NEVER_INSTALLED, PACKAGING_TOOLS, PEERS, Peer};
+use list::HostProgram;
 
 /// What `cargo xtask peers` takes.
 #[derive(clap::Args)]
@@ -28,34 +28,45 @@ pub(crate) struct Options {
     command: Vec<String>,
 }
 
+/// Groups of programs.
+const TESTS: [&str; 3] = ["tests", "unpacked", "kernel"];
+const CI: [&str; 4] = ["tests", "unpacked", "kernel", "packaging"];
+
 /// Finds every program, or gets it, and runs the command that was given.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    get(all, "peers", options.install || in_ci())?;
+    get(&TESTS, "peers", options.install || in_ci())?;
     match options.command.split_first() {
         Some((program, arguments)) => shell::run(shell::command(program).args(arguments)),
         None => Ok(()),
     }
 }
 
-/// Finds every program and tool, or gets it, or says how to.
+/// Finds every program of the tests, or gets it, or says how to.
 ///
 /// Where packages are unpacked this process is replaced by another one that sees them, which begins
 /// anew.
 pub(crate) fn ensure() -> Result<()> {
-    get(all, "peers", in_ci())
+    get(&TESTS, "peers", in_ci())
 }
 
-/// The same for what makes and tries packages alone.
-pub(crate) fn ensure_packaging() -> Result<()> {
-    get(packaging, "peers-packaging", in_ci())
+/// The same for CI, which makes packages, too.
+pub(crate) fn ensure_ci() -> Result<()> {
+    get(&CI, "peers-ci", in_ci())
 }
 
-fn get(wanted: fn() -> Vec<&'static Peer>, directory: &str, install: bool) -> Result<()> {
+/// The same for what makes and tries packages, and an image.
+pub(crate) fn ensure_packaging(has_image: bool) -> Result<()> {
+    let groups: &[&str] = if has_image { &["packaging", "image"] } else { &["packaging"] };
+    get(groups, "peers-packaging", in_ci())
+}
+
+fn get(groups: &[&str], directory: &str, install: bool) -> Result<()> {
     toolchain_component("fmt", "rustfmt")?;
     toolchain_component("clippy", "clippy")?;
-    let missing = missing(&wanted());
+    let wanted = list::programs(groups)?;
+    let missing = missing(&wanted);
     if missing.is_empty() {
-        println!("all {} programs found", wanted().len());
+        println!("all {} programs found", wanted.len());
         return Ok(());
     }
     if !is_root() || find("apt-get").is_none() {
@@ -64,14 +75,13 @@ fn get(wanted: fn() -> Vec<&'static Peer>, directory: &str, install: bool) -> Re
     if !install {
         return unpacked::enter(&missing, directory).with_context(|| advice(&missing, installer()));
     }
-    let is_never = |peer: &&&Peer| NEVER_INSTALLED.iter().any(|it| it.program == peer.program);
-    let to_install: Vec<&Peer> = missing.iter().filter(|peer| !is_never(peer)).copied().collect();
+    let to_install: Vec<_> = missing.iter().filter(|it| !it.is_only_unpacked).collect();
     if !to_install.is_empty() {
         apt_install(&to_install)?;
     }
-    let missing = self::missing(&wanted());
-    let still: Vec<_> =
-        missing.iter().filter(|peer| !is_never(peer)).map(|peer| peer.program).collect();
+    let missing = self::missing(&wanted);
+    let still = missing.iter().filter(|it| !it.is_only_unpacked);
+    let still: Vec<_> = still.map(|it| it.name.as_str()).collect();
     if !still.is_empty() {
         bail!("apt-get succeeded, but no {} can be found; look at $PATH", still.join(", "));
     }
@@ -90,16 +100,8 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
     directories.map(|directory| directory.join(program)).find(|path| path.is_file())
 }
 
-fn missing(wanted: &[&'static Peer]) -> Vec<&'static Peer> {
-    wanted.iter().copied().filter(|peer| find(peer.program).is_none()).collect()
-}
-
-fn all() -> Vec<&'static Peer> {
-    PEERS.iter().chain(&NEVER_INSTALLED).chain(&KERNEL_TOOLS).collect()
-}
-
-fn packaging() -> Vec<&'static Peer> {
-    PACKAGING_TOOLS.iter().collect()
+fn missing(wanted: &[HostProgram]) -> Vec<HostProgram> {
+    wanted.iter().filter(|it| find(&it.name).is_none()).cloned().collect()
 }
 
 /// Whether packages can be installed without a question.
@@ -114,18 +116,18 @@ pub(crate) fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0)
 }
 
-fn apt_install(missing: &[&Peer]) -> Result<()> {
+fn apt_install(missing: &[&HostProgram]) -> Result<()> {
     let apt_get = |arguments: &[&str]| {
         let mut command = Command::new("apt-get");
         command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
         command
     };
-    // One source that fails need not be the one that has these packages: the installation tells.
+    // One source that fails need not be the one that has these packages.
     if let Err(error) = shell::run(&mut apt_get(&["update", "-q"])) {
         println!("{error:#}");
     }
     let mut install = apt_get(&["install", "-q", "-y", "--no-install-recommends"]);
-    shell::run(install.args(missing.iter().map(|peer| peer.apt)))
+    shell::run(install.args(missing.iter().map(|it| &it.packages[0])))
 }
 
 /// The package manager of this machine.
@@ -134,19 +136,16 @@ fn installer() -> &'static str {
     known.into_iter().find(|program| find(program).is_some()).unwrap_or("apt-get")
 }
 
-fn advice(missing: &[&Peer], installer: &str) -> String {
-    let names: Vec<_> = missing.iter().map(|peer| peer.program).collect();
-    let (command, package): (_, fn(&Peer) -> &'static str) = match installer {
-        "dnf" => ("sudo dnf install", |peer| peer.dnf),
-        "pacman" => ("sudo pacman -S", |peer| peer.pacman),
-        _ => ("sudo apt-get install --no-install-recommends", |peer| peer.apt),
+fn advice(missing: &[HostProgram], installer: &str) -> String {
+    let (command, at) = match installer {
+        "dnf" => ("sudo dnf install", 1),
+        "pacman" => ("sudo pacman -S", 2),
+        _ => ("sudo apt-get install --no-install-recommends", 0),
     };
-    let packages: Vec<_> = missing.iter().map(|peer| package(peer)).collect();
-    format!(
-        "the tests need {}; install with:\n  {command} {}",
-        names.join(", "),
-        packages.join(" ")
-    )
+    let names: Vec<_> = missing.iter().map(|it| it.name.as_str()).collect();
+    let packages: Vec<_> = missing.iter().map(|it| it.packages[at].as_str()).collect();
+    let (names, packages) = (names.join(", "), packages.join(" "));
+    format!("the tests need {names}; install with:\n  {command} {packages}")
 }
 
 fn toolchain_component(subcommand: &str, component: &str) -> Result<()> {
@@ -177,8 +176,8 @@ mod tests {
 
     #[test]
     fn advice_is_a_command_for_each_package_manager() {
-        let missing: Vec<_> =
-            PEERS.iter().filter(|peer| ["chronyd", "tshark"].contains(&peer.program)).collect();
+        let mut missing = list::programs(&CI).unwrap();
+        missing.retain(|it| ["chronyd", "tshark"].contains(&it.name.as_str()));
         let last =
             |installer| advice(&missing, installer).lines().last().unwrap().trim().to_owned();
         assert_eq!(last("apt-get"), "sudo apt-get install --no-install-recommends chrony tshark");

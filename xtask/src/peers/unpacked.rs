@@ -14,7 +14,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::list::Peer;
+use super::list::HostProgram;
 use crate::{repo, shell};
 
 /// Names the directory, for the process that sees the unpacked files.
@@ -39,8 +39,8 @@ const ALTERNATIVES: [(&str, &str, &str); 8] = [
 
 /// Starts this process anew where the packages of `missing` are found; they are kept in `directory`
 /// of the target directory.
-pub(super) fn enter(missing: &[&Peer], directory: &str) -> Result<()> {
-    let names: Vec<_> = missing.iter().map(|peer| peer.program).collect();
+pub(super) fn enter(missing: &[HostProgram], directory: &str) -> Result<()> {
+    let names: Vec<_> = missing.iter().map(|it| it.name.as_str()).collect();
     ensure!(
         std::env::var_os(ENTERED).is_none_or(|entered| entered != directory),
         "no {} among the files of their packages",
@@ -59,8 +59,8 @@ pub(super) fn enter(missing: &[&Peer], directory: &str) -> Result<()> {
 }
 
 /// Downloads and unpacks the packages, unless that was done before.
-fn unpack(directory: &Path, missing: &[&Peer]) -> Result<()> {
-    let mut packages: Vec<_> = missing.iter().map(|peer| peer.apt).collect();
+fn unpack(directory: &Path, missing: &[HostProgram]) -> Result<()> {
+    let mut packages: Vec<_> = missing.iter().map(|it| it.packages[0].as_str()).collect();
     packages.sort_unstable();
     packages.dedup();
     let (done, wanted) = (directory.join("packages"), packages.join(" "));

@@ -2,7 +2,7 @@
 
 /// What a character belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum TokenKind {
     Code,
     Comment,
     Literal,
@@ -24,7 +24,7 @@ impl Source {
     pub(super) fn new(name: &str, text: &str) -> Self {
         let characters: Vec<char> = text.chars().collect();
         let kinds = kinds(&characters);
-        let keep = |wanted: &[Kind]| {
+        let keep = |wanted: &[TokenKind]| {
             let pairs = characters.iter().zip(&kinds);
             pairs
                 .map(|(&c, kind)| if c == '\n' || wanted.contains(kind) { c } else { ' ' })
@@ -33,13 +33,13 @@ impl Source {
         Self {
             name: name.into(),
             text: text.into(),
-            code: keep(&[Kind::Code]),
-            prose: keep(&[Kind::Code, Kind::Comment]),
+            code: keep(&[TokenKind::Code]),
+            prose: keep(&[TokenKind::Code, TokenKind::Comment]),
         }
     }
 }
 
-fn kinds(text: &[char]) -> Vec<Kind> {
+fn kinds(text: &[char]) -> Vec<TokenKind> {
     let mut kinds = Vec::with_capacity(text.len());
     while kinds.len() < text.len() {
         let at = kinds.len();
@@ -50,15 +50,15 @@ fn kinds(text: &[char]) -> Vec<Kind> {
 }
 
 /// What begins at `at`, and how many characters it has.
-fn token(text: &[char], at: usize) -> (Kind, usize) {
+fn token(text: &[char], at: usize) -> (TokenKind, usize) {
     let rest = &text[at..];
     match rest {
-        ['/', '/', ..] => (Kind::Comment, until(rest, |tail| tail[0] == '\n')),
-        ['/', '*', ..] => (Kind::Comment, block_comment(rest)),
-        ['"', ..] => (Kind::Literal, quoted(rest, '"')),
-        ['\'', '\\', ..] | ['\'', _, '\'', ..] => (Kind::Literal, quoted(rest, '\'')),
+        ['/', '/', ..] => (TokenKind::Comment, until(rest, |tail| tail[0] == '\n')),
+        ['/', '*', ..] => (TokenKind::Comment, block_comment(rest)),
+        ['"', ..] => (TokenKind::Literal, quoted(rest, '"')),
+        ['\'', '\\', ..] | ['\'', _, '\'', ..] => (TokenKind::Literal, quoted(rest, '\'')),
         ['r', '"' | '#', ..] if !continues_a_name(text, at) => raw_string(rest),
-        _ => (Kind::Code, 1),
+        _ => (TokenKind::Code, 1),
     }
 }
 
@@ -104,17 +104,17 @@ fn quoted(text: &[char], quote: char) -> usize {
     text.len()
 }
 
-fn raw_string(text: &[char]) -> (Kind, usize) {
+fn raw_string(text: &[char]) -> (TokenKind, usize) {
     let hashes = until(&text[1..], |tail| tail[0] != '#');
     let body = 1 + hashes;
     if text.get(body) != Some(&'"') {
-        return (Kind::Code, 1); // a raw identifier, as r#type
+        return (TokenKind::Code, 1); // a raw identifier, as r#type
     }
     let ends = |tail: &[char]| {
         tail[0] == '"' && tail.len() > hashes && tail[1..=hashes].iter().all(|&c| c == '#')
     };
     let length = body + 1 + until(&text[body + 1..], ends) + 1 + hashes;
-    (Kind::Literal, length)
+    (TokenKind::Literal, length)
 }
 
 /// Where `word` stands in `text` as a word of its own: line numbers, counted from 1.
