@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use vhost::driver::{Driver, DriverSettings};
+use vhost::driver::{DriverSettings, VirtioDriver};
 
 mod common;
 use common::{Directory, Lab, Running, earmark, output, run, soon, unique};
@@ -42,8 +42,8 @@ impl Nic {
         self.directory.file(&format!("{port}.sock"))
     }
 
-    fn driver(&self, port: char) -> Driver {
-        Driver::connect(self.socket(port).as_ref(), DriverSettings::default()).unwrap()
+    fn driver(&self, port: char) -> VirtioDriver {
+        VirtioDriver::connect(self.socket(port).as_ref(), DriverSettings::default()).unwrap()
     }
 
     fn nic(&self, words: &[&str]) -> common::Ended {
@@ -88,13 +88,13 @@ fn drivers_meet_on_a_served_nic() {
     assert!(nic.nic(&["show"]).output().contains("guest: none yet"));
     let (mut a, mut b) = (nic.driver('a'), nic.driver('b'));
     let frame = [[0x0B; 6], [0x0A; 6], [0x88; 6]].concat();
-    assert!(a.send(0, &frame).unwrap());
-    a.flush(0).unwrap();
+    assert!(a.send(&frame).unwrap());
+    a.flush();
     let mut came = Vec::new();
     let begin = Instant::now();
     while came.is_empty() {
         assert!(begin.elapsed() < Duration::from_secs(300), "no frame came");
-        b.receive(0, 8, |frame| came.push(frame.to_vec())).unwrap();
+        b.receive(8, |frame| came.push(frame.to_vec())).unwrap();
     }
     assert_eq!(came, [frame]);
     nic.nic(&["set", "b0", "strategy", "delay:50"]).output();
@@ -157,11 +157,11 @@ fn testpmd_forwards_what_our_driver_sends() {
     while came < 1_000 {
         assert!(begin.elapsed() < Duration::from_secs(300), "{came} of {sent} frames came back");
         for _ in 0..16 {
-            sent += u32::from(b.send(0, &[0x5A; 200]).unwrap());
+            sent += u32::from(b.send(&[0x5A; 200]).unwrap());
         }
-        b.flush(0).unwrap();
+        b.flush();
         thread::sleep(Duration::from_millis(1));
-        came += b.receive(0, 64, |frame| assert_eq!(frame, [0x5A; 200])).unwrap();
+        came += b.receive(64, |frame| assert_eq!(frame, [0x5A; 200])).unwrap();
     }
     testpmd.input();
     testpmd.end().output();
@@ -340,20 +340,20 @@ struct Peer {
 }
 
 impl Peer {
-    fn start(mut driver: Driver) -> Self {
+    fn start(mut driver: VirtioDriver) -> Self {
         let stopped = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&stopped);
         let mac = driver.mac();
         let thread = thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) {
                 let mut answers = Vec::new();
-                driver.receive(0, 64, |frame| answers.extend(answer(mac, frame))).unwrap();
+                driver.receive(64, |frame| answers.extend(answer(mac, frame))).unwrap();
                 for answer in &answers {
-                    assert!(driver.send(0, answer).unwrap());
+                    assert!(driver.send(answer).unwrap());
                 }
-                driver.flush(0).unwrap();
-                if answers.is_empty() && !driver.arm(0).unwrap() {
-                    driver.wait(0, Duration::from_millis(50)).unwrap();
+                driver.flush();
+                if answers.is_empty() && !driver.arm() {
+                    driver.wait(Duration::from_millis(50)).unwrap();
                 }
             }
         });

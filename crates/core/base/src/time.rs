@@ -86,6 +86,19 @@ impl Duration {
     }
 }
 
+/// The longest span there is, if that one is longer.
+impl From<core::time::Duration> for Duration {
+    fn from(span: core::time::Duration) -> Self {
+        Self(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<Duration> for core::time::Duration {
+    fn from(span: Duration) -> Self {
+        Self::from_nanos(span.0)
+    }
+}
+
 impl Add<Duration> for Instant {
     type Output = Self;
     fn add(self, span: Duration) -> Self {
@@ -131,5 +144,7 @@ mod tests {
         }
         assert_eq!(Instant::from_micros(u64::MAX), Instant::ZERO + longest);
         assert_eq!(Duration::from_millis(3), Duration::from_micros(3_000));
+        assert_eq!(Duration::from(core::time::Duration::MAX), longest);
+        assert_eq!(core::time::Duration::from(Duration(7)), core::time::Duration::from_nanos(7));
     }
 }

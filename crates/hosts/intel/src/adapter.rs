@@ -1,7 +1,7 @@
 //! Which of Intel's NICs a guest finds.
 
 use super::card::Card;
-use super::function::Function;
+use super::function::PciFunction;
 use super::model::Model;
 use super::vf::{MAX_PAIRS, Properties, VirtualFunction};
 
@@ -34,12 +34,17 @@ impl Adapter {
         }
     }
 
-    pub(crate) fn function(self, mac: [u8; 6], pairs: u16, speed_mbit: u32) -> Function {
+    pub(crate) fn function(
+        self,
+        mac: [u8; 6],
+        pairs: u16,
+        speed_mbit: u32,
+    ) -> Box<dyn PciFunction> {
         match self {
-            Self::Card(model) => Function::Card(Box::new(Card::new(model, mac))),
+            Self::Card(model) => Box::new(Card::new(model, mac)),
             Self::Virtual => {
                 let properties = Properties { pairs, mac, speed_mbit };
-                Function::Virtual(Box::new(VirtualFunction::new(properties)))
+                Box::new(VirtualFunction::new(properties))
             }
         }
     }

@@ -1,18 +1,18 @@
-//! Whom a frame is for.
+//! The kind of a destination address.
 
-/// Whom a frame is for.
+/// The kind of a destination address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum Cast {
     Unicast,
     Multicast,
     Broadcast,
 }
 
-/// Whom `frame` is for, by its first bytes.
-pub(crate) fn address(frame: &[u8]) -> Kind {
+/// That of `frame`, by its first bytes.
+pub(crate) fn address(frame: &[u8]) -> Cast {
     match frame.first_chunk::<6>() {
-        Some([0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]) => Kind::Broadcast,
-        Some([first, ..]) if first & 1 != 0 => Kind::Multicast,
-        _ => Kind::Unicast,
+        Some([0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]) => Cast::Broadcast,
+        Some([first, ..]) if first & 1 != 0 => Cast::Multicast,
+        _ => Cast::Unicast,
     }
 }

@@ -18,20 +18,19 @@ use nic::moderation::TimerKind;
 use nic::observer::Delivered;
 use nic::port::Port;
 use nic::queue::Queue;
-use vhost::config::SessionSettings;
-use vhost::frontend::Frontend;
-use vhost::memory::Memory;
-use vhost::message::{
+use vhost::transport::frontend::Frontend;
+use vhost::transport::memory::Memory;
+use vhost::transport::message::{
     F_PROTOCOL_FEATURES, PROTOCOL_F_BACKEND_REQ, PROTOCOL_F_CONFIG,
     PROTOCOL_F_INBAND_NOTIFICATIONS, PROTOCOL_F_REPLY_ACK,
 };
-use vhost::ring::{Chain, Segment, length};
-use vhost::session::ProtocolViolation;
+use vhost::transport::ring::{Chain, Segment, length};
+use vhost::transport::session::ProtocolViolation;
+use vhost::transport::session::SessionSettings;
 
 use super::adapter::Adapter;
-use super::function::Function;
-use super::message::{Command, HEADER, MAX_DATA, Signal};
-use super::outcome::{Raised, Sent};
+use super::function::{PciFunction, Raised, Sent};
+use super::message::{BusCommand, HEADER, MAX_DATA, Signal};
 use charged::Charged;
 
 const COMMANDS: usize = 0;
@@ -45,7 +44,7 @@ const BATCH: usize = 512;
 const MAX_POSTED: usize = 64;
 
 /// The newest virtio, as the session wants it.
-const VERSION_1: u64 = vhost::config::VERSION_1;
+const VERSION_1: u64 = vhost::transport::session::VERSION_1;
 
 /// How a device is made.
 #[derive(Clone, Debug)]
@@ -69,7 +68,7 @@ pub struct DeviceSettings {
 
 impl DeviceSettings {
     /// The function, as after power.
-    fn function(&self) -> Function {
+    fn function(&self) -> Box<dyn PciFunction> {
         self.adapter.function(self.mac, self.pairs, self.speed_mbit)
     }
 
@@ -97,7 +96,7 @@ impl DeviceSettings {
 pub struct Device {
     settings: DeviceSettings,
     frontend: Frontend,
-    function: Function,
+    function: Box<dyn PciFunction>,
     /// The cable is in.
     link: bool,
     /// For each queue: packets that are in the guest's buffers and that no interrupt has told of.
@@ -158,11 +157,12 @@ impl Device {
             chain.clear();
             let Some(head) = live.ring.take(live.memory, chain).map_err(wrong)? else { break };
             gather(live.memory, &chain.readable, request)?;
-            match Command::parse(request) {
-                Some(command) => function
-                    .obey(now, command, answer, live.memory)
-                    .map_err(ProtocolViolation::Dma)?,
-                // On a bus, nobody would answer.
+            match BusCommand::parse(request) {
+                Some(command) => {
+                    function.obey(now, command, answer);
+                    function.attend(live.memory).map_err(ProtocolViolation::Dma)?;
+                }
+                // As on a bus without such a device.
                 None => answer.clear(),
             }
             let written = scatter(live.memory, &chain.writable, answer)?;

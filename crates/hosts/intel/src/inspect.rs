@@ -21,7 +21,7 @@ const UDP: u8 = 17;
 
 /// What is known of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct Inspection {
     /// Bits of status and errors.
     pub status: u32,
     /// Bytes of headers up to the payload of TCP or UDP; 0 if there are none.
@@ -36,8 +36,8 @@ pub(crate) struct Checks {
 }
 
 /// Looks at `frame`.
-pub(crate) fn inspect(frame: &[u8], checks: Checks) -> Found {
-    let mut found = Found::default();
+pub(crate) fn inspect(frame: &[u8], checks: Checks) -> Inspection {
+    let mut found = Inspection::default();
     look(frame, checks, &mut found);
     if found.status & (IPCS | TCPCS) == 0 {
         found.status |= IXSM;
@@ -50,7 +50,7 @@ fn half(bytes: &[u8], at: usize) -> Option<u16> {
 }
 
 /// None where the frame ends, or something that is not known begins.
-fn look(frame: &[u8], checks: Checks, found: &mut Found) -> Option<()> {
+fn look(frame: &[u8], checks: Checks, found: &mut Inspection) -> Option<()> {
     let tag = if half(frame, 12)? == 0x8100 { 4 } else { 0 };
     let at = 14 + tag;
     let packet = frame.get(at..)?;
@@ -81,7 +81,7 @@ fn look(frame: &[u8], checks: Checks, found: &mut Found) -> Option<()> {
 /// Bytes of the header, the protocol behind it, both addresses, and its payload.
 type Ip<'a> = (usize, u8, &'a [u8], &'a [u8]);
 
-fn ipv4<'a>(packet: &'a [u8], checks: Checks, found: &mut Found) -> Option<Ip<'a>> {
+fn ipv4<'a>(packet: &'a [u8], checks: Checks, found: &mut Inspection) -> Option<Ip<'a>> {
     let length = usize::from(packet.first()? & 15) * 4;
     if packet[0] >> 4 != 4 || length < 20 {
         return None;
@@ -151,11 +151,11 @@ mod tests {
             let good = frame(tag, is_ipv4, protocol, at, 41);
             let mut expected = TCPCS | if protocol == UDP { UDPCS } else { 0 };
             expected |= if is_ipv4 { IPCS } else { 0 };
-            assert_eq!(inspect(&good, BOTH), Found { status: expected, headers });
+            assert_eq!(inspect(&good, BOTH), Inspection { status: expected, headers });
             let mut bad = good.clone();
             bad[headers] ^= 4;
             assert_eq!(inspect(&bad, BOTH).status, expected | TCPE);
-            assert_eq!(inspect(&good, Checks::default()), Found { status: IXSM, headers });
+            assert_eq!(inspect(&good, Checks::default()), Inspection { status: IXSM, headers });
         }
         let mut bad = frame(false, true, UDP, 6, 20);
         bad[14 + 8] ^= 1;
@@ -167,11 +167,11 @@ mod tests {
         let whole = frame(false, true, UDP, 6, 20);
         let mut none = whole.clone();
         none[14 + 20 + 6..][..2].fill(0);
-        assert_eq!(inspect(&none, BOTH), Found { status: IPCS, headers: 42 });
+        assert_eq!(inspect(&none, BOTH), Inspection { status: IPCS, headers: 42 });
         let mut fragment = whole.clone();
         fragment[14 + 6] = 0x20;
         assert_eq!(inspect(&fragment, BOTH).headers, 0);
-        assert_eq!(inspect(&[0xFF; 60], BOTH), Found { status: IXSM, headers: 0 });
+        assert_eq!(inspect(&[0xFF; 60], BOTH), Inspection { status: IXSM, headers: 0 });
         for length in 0..whole.len() - 7 {
             assert_eq!(inspect(&whole[..length], BOTH).headers, 0, "{length} bytes");
         }

@@ -51,7 +51,6 @@
 
 mod adapter;
 mod address;
-mod bus;
 mod card;
 mod configuration;
 mod device;
@@ -61,7 +60,6 @@ mod inspect;
 mod message;
 mod model;
 mod offload;
-mod outcome;
 #[cfg(test)]
 mod testing;
 mod vf;

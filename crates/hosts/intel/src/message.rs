@@ -17,55 +17,37 @@ const MMIO_MEMSET: u8 = 5;
 const INT: u8 = 6;
 const MSI: u8 = 7;
 
-/// What the guest's bus asks for.
+/// What the guest's bus asks for; sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Command<'a> {
-    /// Read the configuration space.
+pub(crate) enum BusCommand<'a> {
     ReadConfiguration {
-        /// Where.
         offset: u64,
-        /// How many bytes.
         size: usize,
     },
-    /// Write to the configuration space.
     WriteConfiguration {
-        /// Where.
         offset: u64,
-        /// What.
         data: &'a [u8],
     },
-    /// Read registers or memory of the device.
+    /// Of registers or memory behind a base address register, as those below.
     Read {
-        /// Which of its base address registers.
         bar: u8,
-        /// Where behind it.
         offset: u64,
-        /// How many bytes.
         size: usize,
     },
-    /// Write to them.
     Write {
-        /// Which of its base address registers.
         bar: u8,
-        /// Where behind it.
         offset: u64,
-        /// What.
         data: &'a [u8],
     },
-    /// Fill them.
     Fill {
-        /// Which of its base address registers.
         bar: u8,
-        /// Where behind it.
         offset: u64,
-        /// How many bytes.
         size: usize,
-        /// With what.
         value: u8,
     },
 }
 
-impl<'a> Command<'a> {
+impl<'a> BusCommand<'a> {
     /// The command in what a guest sent; `None` if it is none, or about too much.
     #[must_use]
     pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
@@ -95,12 +77,7 @@ pub(crate) enum Signal {
     /// Pin A of the device.
     Intx,
     /// A message, as the guest wrote it into the MSI-X table.
-    Msix {
-        /// Where it would be written.
-        address: u64,
-        /// What.
-        data: u32,
-    },
+    Msix { address: u64, data: u32 },
 }
 
 impl Signal {
@@ -133,12 +110,12 @@ mod tests {
     #[test]
     fn commands_are_laid_out_as_in_the_header_file() {
         let read = header(MMIO_READ, 4);
-        let expected = Command::Read { bar: 3, offset: 0x100, size: 4 };
-        assert_eq!(Command::parse(&read), Some(expected));
+        let expected = BusCommand::Read { bar: 3, offset: 0x100, size: 4 };
+        assert_eq!(BusCommand::parse(&read), Some(expected));
         let mut write = header(CFG_WRITE, 2);
         write.extend([1, 2, 3, 4, 5, 6, 7, 8]);
-        let expected = Command::WriteConfiguration { offset: 0x100, data: &[1, 2] };
-        assert_eq!(Command::parse(&write), Some(expected));
+        let expected = BusCommand::WriteConfiguration { offset: 0x100, data: &[1, 2] };
+        assert_eq!(BusCommand::parse(&write), Some(expected));
     }
 
     #[test]
@@ -152,7 +129,7 @@ mod tests {
             header(99, 4),
             [&header(MMIO_READ, 4)[..8], &[0xFF; 8]].concat(),
         ] {
-            assert_eq!(Command::parse(&bytes), None, "{bytes:?}");
+            assert_eq!(BusCommand::parse(&bytes), None, "{bytes:?}");
         }
     }
 

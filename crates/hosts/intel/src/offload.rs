@@ -6,11 +6,22 @@
 
 use std::collections::VecDeque;
 
+use nic::port::MAX_FRAME;
+use vhost::transport::memory::MemoryError;
+
+use crate::dma::Dma;
+
 /// The longest packet that is taken from a guest, before it is divided.
 pub(crate) const MAX_PACKET: usize = 65_535 + 256;
 
 /// The most frames that one packet is divided into.
 const MAX_SEGMENTS: usize = 1_024;
+
+/// The shortest frame on a wire, without its checksum.
+pub(crate) const SHORTEST: usize = 60;
+
+/// The checksum of SCTP.
+const SCTP_CRC: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
 
 /// A context descriptor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,11 +67,6 @@ impl Context {
         }
     }
 
-    /// Where the header of TCP or UDP begins.
-    pub(crate) fn transport_starts_at(&self) -> usize {
-        self.transport.0
-    }
-
     /// From the sixteen bytes of a descriptor.
     pub(crate) fn parse(bytes: &[u8; 16]) -> Self {
         let half = |at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
@@ -83,8 +89,70 @@ pub(crate) struct Wanted {
     pub ip_checksum: bool,
     /// Store the checksum of TCP or UDP.
     pub transport_checksum: bool,
+    /// Store the checksum of SCTP.
+    pub sctp_checksum: bool,
     /// Divide the packet.
     pub segments: bool,
+}
+
+/// A packet of the driver that is gathered from its descriptors, and the frames of the one before.
+#[derive(Debug, Default)]
+pub(crate) struct Gathering {
+    packet: Vec<u8>,
+    /// The packet is longer than any, and dropped at its end.
+    is_too_long: bool,
+    frames: VecDeque<Vec<u8>>,
+    /// Packets that were longer than any port takes.
+    pub too_long: u64,
+}
+
+impl Gathering {
+    /// Takes the next frame.
+    pub(crate) fn take(&mut self) -> Option<Vec<u8>> {
+        self.frames.pop_front()
+    }
+
+    /// Adds a buffer to the packet.
+    pub(crate) fn append(
+        &mut self,
+        address: u64,
+        length: usize,
+        memory: &dyn Dma,
+    ) -> Result<(), MemoryError> {
+        let before = self.packet.len();
+        self.is_too_long |= before + length > MAX_PACKET;
+        if self.is_too_long || length == 0 {
+            return Ok(());
+        }
+        self.packet.resize(before + length, 0);
+        memory.read(address, &mut self.packet[before..])
+    }
+
+    /// The packet is complete: does what is wanted, inserts a VLAN tag with its EtherType, and pads;
+    /// how many frames that made. Those of the packet before have been taken.
+    pub(crate) fn finish(
+        &mut self,
+        context: &Context,
+        wanted: Wanted,
+        tag: Option<[u16; 2]>,
+    ) -> usize {
+        let packet = std::mem::take(&mut self.packet);
+        if std::mem::take(&mut self.is_too_long) {
+            self.too_long += 1;
+            return 0;
+        }
+        let made = prepare(packet, context, wanted, &mut self.frames);
+        for frame in &mut self.frames {
+            if let (Some(tag), 12..) = (tag, frame.len()) {
+                frame.splice(12..12, tag.into_iter().flat_map(u16::to_be_bytes));
+            }
+            frame.resize(frame.len().max(SHORTEST), 0);
+        }
+        let before = self.frames.len();
+        self.frames.retain(|frame| frame.len() <= MAX_FRAME);
+        self.too_long += (before - self.frames.len()) as u64;
+        made
+    }
 }
 
 /// Does what is wanted with `packet`, and puts the frames into `frames`; how many.
@@ -105,7 +173,7 @@ pub(crate) fn prepare(
     let count = parts.len();
     for (number, part) in parts.enumerate() {
         let mut frame = [headers, part].concat();
-        let place = Place { number, is_last: number + 1 == count };
+        let place = SegmentPosition { number, is_last: number + 1 == count };
         adapt_headers(&mut frame, context, place);
         store_checksums(&mut frame, context, wanted);
         frames.push_back(frame);
@@ -115,7 +183,7 @@ pub(crate) fn prepare(
 
 /// Which of the segments of a packet.
 #[derive(Clone, Copy)]
-struct Place {
+struct SegmentPosition {
     number: usize,
     is_last: bool,
 }
@@ -124,7 +192,7 @@ struct Place {
 const LAST_ONLY: u8 = 0x09;
 
 /// Lengths, identification, sequence number and flags of one segment.
-fn adapt_headers(frame: &mut [u8], context: &Context, place: Place) {
+fn adapt_headers(frame: &mut [u8], context: &Context, place: SegmentPosition) {
     let (ip, transport) = (context.ip.0, context.transport.0);
     let end = frame.len();
     let put = |frame: &mut [u8], at: usize, value: usize| {
@@ -174,6 +242,21 @@ fn store_checksums(frame: &mut [u8], context: &Context, wanted: Wanted) {
     if wanted.transport_checksum {
         let (start, at, end) = context.transport;
         store(frame, start, at, end, !context.is_tcp);
+    }
+    if wanted.sctp_checksum {
+        store_sctp_checksum(frame, context.transport.0);
+    }
+}
+
+/// Stores the checksum of an SCTP packet that begins at `start` (RFC 9260, 6.8).
+fn store_sctp_checksum(frame: &mut [u8], start: usize) {
+    let field = start + 8..start + 12;
+    if let Some(field) = frame.get_mut(field.clone()) {
+        field.fill(0);
+    }
+    let checksum = frame.get(start..).map_or(0, |packet| SCTP_CRC.checksum(packet));
+    if let Some(field) = frame.get_mut(field) {
+        field.copy_from_slice(&checksum.to_le_bytes());
     }
 }
 
@@ -237,7 +320,12 @@ mod tests {
         segment: 100,
     };
 
-    const ALL: Wanted = Wanted { ip_checksum: true, transport_checksum: true, segments: true };
+    const ALL: Wanted = Wanted {
+        ip_checksum: true,
+        transport_checksum: true,
+        sctp_checksum: false,
+        segments: true,
+    };
 
     fn assert_right(frame: &[u8]) {
         assert_eq!(sum(&frame[14..34]), 0xFFFF, "the checksum of the IP header");

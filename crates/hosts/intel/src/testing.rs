@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use vhost::memory::MemoryError;
+use vhost::transport::memory::MemoryError;
 
 use crate::dma::Dma;
 

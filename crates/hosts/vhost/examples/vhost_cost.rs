@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use lab::plane::Plane;
 use lab::wait::Waiting;
 use sys::clock;
-use vhost::driver::{Driver, DriverError, DriverSettings};
+use vhost::driver::{DriverError, DriverSettings, VirtioDriver};
 
 #[allow(dead_code, reason = "tests use the rest")]
 #[path = "../tests/ports/nic.rs"]
@@ -101,7 +101,7 @@ fn main() -> ExitCode {
         }
         Joins::InTurn => alone(&task),
         Joins::Program([a, b]) => {
-            let connect = |path| Driver::connect(path, DriverSettings::default());
+            let connect = |path| VirtioDriver::connect(path, DriverSettings::default());
             connect(a).and_then(|a| together(&task, [a, connect(b)?]))
         }
     };
@@ -131,7 +131,7 @@ fn parse(arguments: &[String]) -> Option<Task> {
 }
 
 /// Drivers in this thread: frames that were received, nanoseconds, allocations.
-fn together(task: &Task, mut drivers: [Driver; 2]) -> Result<[u64; 3], DriverError> {
+fn together(task: &Task, mut drivers: [VirtioDriver; 2]) -> Result<[u64; 3], DriverError> {
     let frame = traffic::frame(0, task.length);
     let mut run = |span: Duration| {
         let (allocations, start) = (ALLOCATIONS.load(Ordering::Relaxed), Instant::now());
@@ -172,8 +172,8 @@ fn alone(task: &Task) -> Result<[u64; 3], DriverError> {
 }
 
 /// Attaches a driver to each port; they wait for answers, so a thread does that.
-fn connect(sockets: &Sockets, plane: &mut Plane) -> Result<[Driver; 2], DriverError> {
-    let connect = |number| Driver::connect(&sockets.path(number), DriverSettings::default());
+fn connect(sockets: &Sockets, plane: &mut Plane) -> Result<[VirtioDriver; 2], DriverError> {
+    let connect = |number| VirtioDriver::connect(&sockets.path(number), DriverSettings::default());
     std::thread::scope(|scope| {
         let drivers = scope.spawn(|| Ok([connect(0)?, connect(1)?]));
         while !drivers.is_finished() {
@@ -194,7 +194,7 @@ fn round(plane: &mut Plane, ready: bool) {
 
 /// Each driver sends a batch and takes what came: how many frames.
 fn turn(
-    [a, b]: &mut [Driver; 2],
+    [a, b]: &mut [VirtioDriver; 2],
     both: bool,
     frame: &[u8],
     mut between: impl FnMut(),
@@ -208,18 +208,19 @@ fn turn(
     Ok(if both { came + take(a)? } else { came })
 }
 
-fn send(driver: &mut Driver, frame: &[u8]) -> Result<(), DriverError> {
+fn send(driver: &mut VirtioDriver, frame: &[u8]) -> Result<(), DriverError> {
     for _ in 0..BATCH {
-        if !driver.send(0, frame)? {
+        if !driver.send(frame)? {
             break;
         }
     }
-    driver.flush(0)
+    driver.flush();
+    Ok(())
 }
 
-fn take(driver: &mut Driver) -> Result<u64, DriverError> {
+fn take(driver: &mut VirtioDriver) -> Result<u64, DriverError> {
     let mut bytes = 0;
-    let frames = driver.receive(0, 2 * BATCH, |frame| bytes += frame.len())?;
+    let frames = driver.receive(2 * BATCH, |frame| bytes += frame.len())?;
     std::hint::black_box(bytes);
     Ok(frames as u64)
 }

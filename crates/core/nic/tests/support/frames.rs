@@ -8,9 +8,6 @@ use nic::port::{MAX_FRAME, MIN_FRAME, Port, PortSettings, RejectedFrame};
 use nic::time::Instant;
 
 /// What the fuzz target `parse_frame` does with its input: rules in text, a line feed, a frame.
-///
-/// # Panics
-/// If something is not true that must be.
 pub fn replay(bytes: &[u8]) {
     let split = bytes.iter().position(|&byte| byte == b'\n');
     let (text, frame) = split.map_or((&b""[..], bytes), |at| (&bytes[..at], &bytes[at + 1..]));

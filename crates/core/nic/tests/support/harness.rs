@@ -108,9 +108,6 @@ impl Harness {
 
     /// Applies every operation and, after each, predicts the next interrupt and looks ahead whether
     /// it comes true.
-    ///
-    /// # Errors
-    /// The first difference between queue and model.
     pub fn run(setting: Moderation, phase: Phase, ops: &[Op]) -> Result<Self, String> {
         let mut harness = Self::new(setting, phase, SMALL_RING);
         for (index, op) in ops.iter().enumerate() {
@@ -123,9 +120,6 @@ impl Harness {
     }
 
     /// Applies one operation to both, and compares.
-    ///
-    /// # Errors
-    /// The first difference.
     pub fn apply(&mut self, op: Op) -> Result<(), String> {
         match op {
             Op::Arrive { marked, dma } => self.arrive(marked, dma),
@@ -167,9 +161,6 @@ impl Harness {
     }
 
     /// A host that answers at once: polls until nothing is left, and re-arms.
-    ///
-    /// # Errors
-    /// The first difference between queue and model.
     pub fn serve_host(&mut self) -> Result<(), String> {
         while self.queue.is_masked() {
             self.apply(Op::Poll(64))?;
@@ -180,9 +171,6 @@ impl Harness {
 
     /// Clones the queue, keeps all its deadlines until it interrupts, and compares that with the
     /// prediction.
-    ///
-    /// # Errors
-    /// If it interrupts at another time, for another reason, not at all, or without an end.
     pub fn look_ahead(&self) -> Result<(), String> {
         if self.model.masked {
             return Ok(());

@@ -14,9 +14,6 @@ pub use harness::Harness;
 pub use op::Op;
 
 /// What the fuzz target `queue_ops` does with its input.
-///
-/// # Panics
-/// At the first difference between queue and model.
 pub fn replay(bytes: &[u8]) {
     let (setting, ops) = op::decode(bytes);
     if let Err(difference) = Harness::run(setting, nic::moderation::Phase::default(), &ops) {

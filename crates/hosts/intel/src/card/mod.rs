@@ -11,17 +11,17 @@ mod statistics;
 mod transmit;
 
 use base::time::{Duration, Instant};
-use vhost::memory::MemoryError;
+use hostside::Route;
+use vhost::transport::memory::MemoryError;
 
-use super::bus::OnBus;
 use super::configuration::Configuration;
 use super::dma::Dma;
+use super::function::{PciFunction, Raised, Sent};
 use super::message::Signal;
 use super::model::{Model, VECTORS};
-use super::outcome::{Raised, Sent};
 use interrupts::{Interrupts, Line};
 use memory::{Microwire, Nvm, Phy};
-use receive::{Packet, Ring};
+use receive::{ReceivedFrame, Ring};
 use register::{self as r, Registers, cause};
 use statistics::Statistics;
 use transmit::Transmitter;
@@ -40,7 +40,7 @@ pub(crate) struct Card {
     transmitter: Transmitter,
     statistics: Statistics,
     link: bool,
-    packet: Packet,
+    packet: ReceivedFrame,
     /// Interrupts that no line has to fire for any more: their vectors were masked meanwhile, or
     /// they are for nothing.
     signals: Vec<Signal>,
@@ -61,7 +61,7 @@ impl Card {
             transmitter: Transmitter::default(),
             statistics: Statistics::new(),
             link: true,
-            packet: Packet::default(),
+            packet: ReceivedFrame::default(),
             signals: Vec::new(),
         };
         card.reset();
@@ -126,26 +126,9 @@ impl Card {
         wiring.auto_mask = self.registers.get(r::CTRL_EXT) & r::CTRL_EXT_EIAME != 0;
     }
 
-    /// Plugs the cable in, or pulls it out.
-    pub(crate) fn set_link(&mut self, link: bool) {
-        if std::mem::replace(&mut self.link, link) != link {
-            self.interrupts.add(cause::LSC | cause::OTHER);
-        }
-    }
-
-    /// Frames that the driver has buffers for, if each takes one.
-    pub(crate) fn room(&self) -> usize {
-        receive::room(&self.registers)
-    }
-
-    /// Whether what comes off the wire is received: the cable is in, and nothing loops.
-    pub(crate) fn listens(&self) -> bool {
-        self.link && !self.loops()
-    }
-
     /// Whether a frame is for this card, and not longer than the driver wants any; others are
     /// counted. A card that does not receive looks at none.
-    pub(crate) fn accepts(&mut self, frame: &[u8]) -> bool {
+    fn accepts(&mut self, frame: &[u8]) -> bool {
         if self.registers.get(r::RCTL) & r::RCTL_EN == 0 {
             return true;
         }
@@ -159,65 +142,9 @@ impl Card {
         is_accepted
     }
 
-    /// A frame that was [accepted](Self::accepts) goes into the driver's buffers, unless there are
-    /// too few; whether it does. It is a cause of an interrupt if `is_cause`, after its delay.
-    ///
-    /// # Errors
-    /// If an address that the driver gave is none of the guest's.
-    pub(crate) fn receive(
-        &mut self,
-        now: Instant,
-        frame: &[u8],
-        memory: &impl Dma,
-        is_cause: bool,
-    ) -> Result<bool, MemoryError> {
-        self.packet.take(frame, &self.registers);
-        let before = self.room();
-        let ring = Ring::of(&self.registers);
-        let packet = &self.packet;
-        let stored =
-            ring.map_or(Ok(false), |ring| ring.put(packet, memory, &mut self.registers))?;
-        if !stored {
-            self.miss(1);
-            return Ok(false);
-        }
-        self.statistics.received(frame);
-        if is_cause {
-            self.interrupts.frame_received(now);
-        }
-        if (self.room()..before).contains(&self.least_room()) {
-            self.interrupts.add(cause::RXDMT0);
-        }
-        Ok(true)
-    }
-
     /// Whether what is sent comes back, in the PHY or in the MAC, and nothing else comes.
     fn loops(&self) -> bool {
         self.phy.loops() || self.registers.get(r::RCTL) & r::RCTL_LBM == r::RCTL_LBM_MAC
-    }
-
-    /// A frame that was [accepted](Self::accepts) will be in memory later: it begins its delay, if
-    /// there is a buffer.
-    pub(crate) fn notice(&mut self, now: Instant) {
-        if self.room() > 0 {
-            self.interrupts.frame_received(now);
-        }
-    }
-
-    /// Shows the driver a frame that is not the wire's, and interrupts for it, for nothing; whether
-    /// there was room.
-    ///
-    /// # Errors
-    /// If an address that the driver gave is none of the guest's.
-    pub(crate) fn show(&mut self, frame: &[u8], memory: &impl Dma) -> Result<bool, MemoryError> {
-        self.packet.take(frame, &self.registers);
-        let Some(ring) = Ring::of(&self.registers) else { return Ok(false) };
-        let is_stored = ring.put(&self.packet, memory, &mut self.registers)?;
-        if is_stored && let Some(line) = self.interrupts.announce() {
-            let signal = self.signal(line);
-            self.signals.extend(signal);
-        }
-        Ok(is_stored)
     }
 
     /// The interrupt of a line, which is due.
@@ -228,91 +155,14 @@ impl Card {
         }
     }
 
-    /// Frames found no buffer. A card that does not receive does not miss them.
-    pub(crate) fn miss(&mut self, frames: u32) {
-        if self.registers.get(r::RCTL) & r::RCTL_EN == 0 {
-            return;
-        }
-        self.statistics.missed(frames);
-        self.interrupts.add(cause::RXO);
-    }
-
     /// Buffers at which the driver is told that they run out (`RCTL.RDMTS`).
     fn least_room(&self) -> usize {
         let part = self.registers.get(r::RCTL) >> 8 & 3;
         receive::descriptors(&self.registers) >> (part + 1)
     }
-
-    /// Takes the next frame that the driver sends, in place of what is in `frame`.
-    ///
-    /// # Errors
-    /// If an address that the driver gave is none of the guest's.
-    pub(crate) fn transmit(
-        &mut self,
-        now: Instant,
-        frame: &mut Vec<u8>,
-        memory: &impl Dma,
-    ) -> Result<Sent, MemoryError> {
-        let loops = self.loops();
-        if !self.link && !loops {
-            return Ok(Sent::Nothing);
-        }
-        let card = (&mut self.registers, &mut self.interrupts, &mut self.statistics);
-        let sent = self.transmitter.next(now, frame, card, memory)?;
-        if loops && sent == Sent::Frame {
-            if self.accepts(frame) {
-                self.receive(now, frame, memory, true)?;
-            }
-            return Ok(Sent::More);
-        }
-        Ok(sent)
-    }
-
-    /// Packets of the driver that were longer than any port takes.
-    pub(crate) fn too_long(&self) -> u64 {
-        self.transmitter.too_long
-    }
-
-    /// Interrupts for frames at once, whatever the registers say of delays.
-    pub(crate) fn interrupt_for_frames(&mut self, now: Instant) {
-        self.interrupts.interrupt_for_frames(now);
-    }
-
-    /// The least time between two interrupts for frames.
-    pub(crate) fn interval(&self) -> Duration {
-        self.interrupts.interval()
-    }
-
-    /// Lets timers run out.
-    pub(crate) fn advance(&mut self, now: Instant) {
-        self.interrupts.advance(now);
-    }
-
-    /// When [`advance`](Self::advance) has something to do.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.interrupts.deadline()
-    }
-
-    /// Interrupts since the last call, in their order.
-    pub(crate) fn take_raised(&mut self) -> Vec<Raised> {
-        let frames = self.interrupts.wiring.receive_line();
-        let signals = self.signals.drain(..);
-        let mut raised: Vec<Raised> =
-            signals.map(|signal| Raised { signal: Some(signal), queues: 0 }).collect();
-        raised.extend(self.interrupts.take_fired().into_iter().map(|line| Raised {
-            signal: self.signal(line),
-            queues: u32::from(Some(line) == frames),
-        }));
-        raised
-    }
-
-    /// Whether the driver has unmasked interrupts for frames since the last call.
-    pub(crate) fn take_rearmed(&mut self) -> bool {
-        self.interrupts.take_rearmed()
-    }
 }
 
-impl OnBus for Card {
+impl PciFunction for Card {
     fn configuration(&mut self) -> &mut Configuration {
         &mut self.configuration
     }
@@ -381,6 +231,138 @@ impl OnBus for Card {
                 }
             }
         }
+    }
+
+    fn set_link(&mut self, link: bool) {
+        if std::mem::replace(&mut self.link, link) != link {
+            self.interrupts.add(cause::LSC | cause::OTHER);
+        }
+    }
+
+    fn room(&self, _: usize) -> usize {
+        receive::room(&self.registers)
+    }
+
+    fn listens(&self) -> bool {
+        self.link && !self.loops()
+    }
+
+    fn receive(
+        &mut self,
+        now: Instant,
+        queue: usize,
+        frame: &[u8],
+        memory: &dyn Dma,
+        is_cause: bool,
+    ) -> Result<bool, MemoryError> {
+        self.packet.take(frame, &self.registers);
+        let before = self.room(queue);
+        let ring = Ring::of(&self.registers);
+        let packet = &self.packet;
+        let stored =
+            ring.map_or(Ok(false), |ring| ring.put(packet, memory, &mut self.registers))?;
+        if !stored {
+            self.miss(1);
+            return Ok(false);
+        }
+        self.statistics.received(frame);
+        if is_cause {
+            self.interrupts.frame_received(now);
+        }
+        if (self.room(queue)..before).contains(&self.least_room()) {
+            self.interrupts.add(cause::RXDMT0);
+        }
+        Ok(true)
+    }
+
+    fn notice(&mut self, now: Instant, queue: usize, _: &[u8]) {
+        if self.room(queue) > 0 {
+            self.interrupts.frame_received(now);
+        }
+    }
+
+    fn show(&mut self, frame: &[u8], memory: &dyn Dma) -> Result<bool, MemoryError> {
+        self.packet.take(frame, &self.registers);
+        let Some(ring) = Ring::of(&self.registers) else { return Ok(false) };
+        let is_stored = ring.put(&self.packet, memory, &mut self.registers)?;
+        if is_stored && let Some(line) = self.interrupts.announce() {
+            let signal = self.signal(line);
+            self.signals.extend(signal);
+        }
+        Ok(is_stored)
+    }
+
+    fn miss(&mut self, frames: u32) {
+        if self.registers.get(r::RCTL) & r::RCTL_EN == 0 {
+            return;
+        }
+        self.statistics.missed(frames);
+        self.interrupts.add(cause::RXO);
+    }
+
+    fn transmit(
+        &mut self,
+        now: Instant,
+        frame: &mut Vec<u8>,
+        memory: &dyn Dma,
+    ) -> Result<Sent, MemoryError> {
+        let loops = self.loops();
+        if !self.link && !loops {
+            return Ok(Sent::Nothing);
+        }
+        let card = (&mut self.registers, &mut self.interrupts, &mut self.statistics);
+        let sent = self.transmitter.next(now, frame, card, memory)?;
+        if loops && sent == Sent::Frame {
+            if self.accepts(frame) {
+                self.receive(now, 0, frame, memory, true)?;
+            }
+            return Ok(Sent::More);
+        }
+        Ok(sent)
+    }
+
+    fn route(&mut self, frame: &[u8]) -> Route {
+        if self.accepts(frame) { Route::Port } else { Route::Nowhere }
+    }
+
+    fn pairs_used(&self) -> u16 {
+        1
+    }
+
+    fn too_long(&self) -> u64 {
+        self.transmitter.gathering.too_long
+    }
+
+    fn interrupt_for_frames(&mut self, now: Instant, _: usize) {
+        self.interrupts.interrupt_for_frames(now);
+    }
+
+    fn interval(&self, _: usize) -> Duration {
+        self.interrupts.interval()
+    }
+
+    fn advance(&mut self, now: Instant) {
+        self.interrupts.advance(now);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.interrupts.deadline()
+    }
+
+    fn take_raised(&mut self) -> Vec<Raised> {
+        let frames = self.interrupts.wiring.receive_line();
+        let signals = self.signals.drain(..);
+        let mut raised: Vec<Raised> =
+            signals.map(|signal| Raised { signal: Some(signal), queues: 0 }).collect();
+        raised.extend(self.interrupts.take_fired().into_iter().map(|line| Raised {
+            signal: self.signal(line),
+            queues: u32::from(Some(line) == frames),
+        }));
+        raised
+    }
+
+    fn take_rearmed(&mut self) -> u32 {
+        self.interrupts.take_rearmed().into()
     }
 }
 

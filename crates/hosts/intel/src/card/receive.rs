@@ -4,16 +4,17 @@
 //! 82574, and its packet split of 32 bytes, with a buffer for headers and three for pages. Head and
 //! tail count 16 bytes in all of them.
 
-use vhost::memory::MemoryError;
+use vhost::transport::memory::MemoryError;
 
 use super::register::{
     ADDRESSES, CTRL, CTRL_VME, MTA, PSRCTL, RAH_AV, RAL, RCTL, RCTL_BAM, RCTL_BSEX,
     RCTL_DTYP_SPLIT, RCTL_EN, RCTL_LPE, RCTL_MPE, RCTL_SECRC, RCTL_UPE, RCTL_VFE, RDBAH, RDBAL,
     RDH, RDLEN, RDT, RFCTL, RFCTL_EXSTEN, RXCSUM, RXCSUM_IPOFL, RXCSUM_TUOFL, Registers, VET, VFTA,
 };
-use crate::address::{Kind, address};
+use crate::address::{Cast, address};
 use crate::dma::Dma;
 use crate::inspect::{Checks, inspect};
+use crate::offload::SHORTEST;
 
 /// What head and tail count.
 const UNIT: u64 = 16;
@@ -24,11 +25,8 @@ const END: u32 = 1 << 1;
 /// A VLAN tag was removed.
 const TAGGED: u32 = 1 << 3;
 
-/// Packet split: the first buffer has the headers and nothing else.
+/// ReceivedFrame split: the first buffer has the headers and nothing else.
 const HEADERS_SPLIT: u16 = 1 << 15;
-
-/// The shortest frame on a wire, without its checksum.
-const SHORTEST: usize = 60;
 
 /// The longest one that is received without `RCTL.LPE`, without its checksum.
 const LONGEST: usize = 1_518;
@@ -38,7 +36,7 @@ const CRC: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISO_HDLC);
 
 /// A frame as it goes into the driver's buffers.
 #[derive(Debug, Default)]
-pub(super) struct Packet {
+pub(super) struct ReceivedFrame {
     bytes: Vec<u8>,
     /// Bits of status and errors.
     status: u32,
@@ -48,7 +46,7 @@ pub(super) struct Packet {
     tag: u16,
 }
 
-impl Packet {
+impl ReceivedFrame {
     /// Takes the frame off the wire: checks it, and removes and adds what the registers say.
     pub(super) fn take(&mut self, frame: &[u8], registers: &Registers) {
         let bytes = &mut self.bytes;
@@ -81,7 +79,7 @@ fn tag_of(frame: &[u8], registers: &Registers) -> Option<u16> {
 
 /// How buffers are described.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
+enum DescriptorFormat {
     Legacy,
     Extended,
     /// One buffer for headers and three for pages, of these sizes.
@@ -97,7 +95,7 @@ pub(super) struct Ring {
     tail: u32,
     /// Bytes that a buffer holds.
     buffer: usize,
-    format: Format,
+    format: DescriptorFormat,
 }
 
 /// Descriptors that a driver has posted and a frame may take; 0 if it does not receive.
@@ -116,9 +114,9 @@ impl Ring {
         let control = registers.get(RCTL);
         let extended = registers.get(RFCTL) & RFCTL_EXSTEN != 0;
         let format = match (control & RCTL_DTYP_SPLIT != 0, extended) {
-            (false, false) => Format::Legacy,
-            (false, true) => Format::Extended,
-            (true, _) => Format::Split(split_sizes(registers.get(PSRCTL))),
+            (false, false) => DescriptorFormat::Legacy,
+            (false, true) => DescriptorFormat::Extended,
+            (true, _) => DescriptorFormat::Split(split_sizes(registers.get(PSRCTL))),
         };
         let ring = Self {
             base: registers.address(RDBAL, RDBAH),
@@ -134,14 +132,14 @@ impl Ring {
 
     /// Units of a descriptor.
     fn units(&self) -> u32 {
-        if matches!(self.format, Format::Split(_)) { 2 } else { 1 }
+        if matches!(self.format, DescriptorFormat::Split(_)) { 2 } else { 1 }
     }
 
     /// Bytes that a descriptor takes.
     fn capacity(&self) -> usize {
         match self.format {
-            Format::Legacy | Format::Extended => self.buffer,
-            Format::Split(sizes) => sizes.iter().sum(),
+            DescriptorFormat::Legacy | DescriptorFormat::Extended => self.buffer,
+            DescriptorFormat::Split(sizes) => sizes.iter().sum(),
         }
     }
 
@@ -150,25 +148,22 @@ impl Ring {
     }
 
     /// Bytes of headers that have the first buffer for themselves.
-    fn split_at(&self, packet: &Packet) -> Option<usize> {
-        let Format::Split(sizes) = self.format else { return None };
+    fn split_at(&self, packet: &ReceivedFrame) -> Option<usize> {
+        let DescriptorFormat::Split(sizes) = self.format else { return None };
         let pages: usize = sizes[1..].iter().sum();
         (packet.headers > 0 && packet.headers <= sizes[0] && pages > 0).then_some(packet.headers)
     }
 
     /// Writes a packet into buffers; whether there were enough.
-    ///
-    /// # Errors
-    /// If an address is none of the guest's.
     pub(super) fn put(
         mut self,
-        packet: &Packet,
-        memory: &impl Dma,
+        packet: &ReceivedFrame,
+        memory: &dyn Dma,
         registers: &mut Registers,
     ) -> Result<bool, MemoryError> {
         let split = self.split_at(packet);
         let unused = match (self.format, split) {
-            (Format::Split(sizes), Some(headers)) => sizes[0] - headers,
+            (DescriptorFormat::Split(sizes), Some(headers)) => sizes[0] - headers,
             _ => 0,
         };
         if (packet.bytes.len() + unused).div_ceil(self.capacity()) > self.free() {
@@ -178,7 +173,9 @@ impl Ring {
         while !rest.is_empty() {
             let at = self.base.wrapping_add(u64::from(self.head) * UNIT);
             rest = match self.format {
-                Format::Split(sizes) => fill_split(at, rest, (sizes, split.take()), packet, memory),
+                DescriptorFormat::Split(sizes) => {
+                    fill_split(at, rest, (sizes, split.take()), packet, memory)
+                }
                 format => fill(at, rest, (format, self.buffer), packet, memory),
             }?;
             self.head = (self.head + self.units()) % self.length;
@@ -189,7 +186,7 @@ impl Ring {
 }
 
 /// Status and errors of a descriptor; what is known of the packet is in its last one.
-fn status(packet: &Packet, is_last: bool) -> u32 {
+fn status(packet: &ReceivedFrame, is_last: bool) -> u32 {
     DONE | if is_last { END | packet.status } else { 0 }
 }
 
@@ -197,9 +194,9 @@ fn status(packet: &Packet, is_last: bool) -> u32 {
 fn fill<'a>(
     at: u64,
     bytes: &'a [u8],
-    (format, size): (Format, usize),
-    packet: &Packet,
-    memory: &impl Dma,
+    (format, size): (DescriptorFormat, usize),
+    packet: &ReceivedFrame,
+    memory: &dyn Dma,
 ) -> Result<&'a [u8], MemoryError> {
     let (part, rest) = bytes.split_at(bytes.len().min(size));
     let mut descriptor = [0; 16];
@@ -207,7 +204,7 @@ fn fill<'a>(
     memory.write(u64_at(&descriptor, 0), part)?;
     let length = (part.len() as u16).to_le_bytes();
     let status = status(packet, rest.is_empty());
-    if format == Format::Extended {
+    if format == DescriptorFormat::Extended {
         descriptor[..8].fill(0);
         descriptor[8..12].copy_from_slice(&status.to_le_bytes());
         descriptor[12..14].copy_from_slice(&length);
@@ -227,8 +224,8 @@ fn fill_split<'a>(
     at: u64,
     bytes: &'a [u8],
     (sizes, split): ([usize; 4], Option<usize>),
-    packet: &Packet,
-    memory: &impl Dma,
+    packet: &ReceivedFrame,
+    memory: &dyn Dma,
 ) -> Result<&'a [u8], MemoryError> {
     let mut buffers = [0; 32];
     memory.read(at, &mut buffers)?;
@@ -284,10 +281,10 @@ pub(super) fn accepts(registers: &Registers, frame: &[u8]) -> bool {
         return false;
     }
     match address(frame) {
-        Kind::Broadcast => control & RCTL_BAM != 0 || control & RCTL_MPE != 0,
+        Cast::Broadcast => control & RCTL_BAM != 0 || control & RCTL_MPE != 0,
         _ if has_address(registers, to) => true,
-        Kind::Multicast => control & RCTL_MPE != 0 || is_hashed(registers, to),
-        Kind::Unicast => control & RCTL_UPE != 0,
+        Cast::Multicast => control & RCTL_MPE != 0 || is_hashed(registers, to),
+        Cast::Unicast => control & RCTL_UPE != 0,
     }
 }
 
@@ -336,7 +333,7 @@ mod tests {
     }
 
     fn put(frame: &[u8], memory: &Bytes, registers: &mut Registers) -> Result<bool, MemoryError> {
-        let mut packet = Packet::default();
+        let mut packet = ReceivedFrame::default();
         packet.take(frame, registers);
         Ring::of(registers).unwrap().put(&packet, memory, registers)
     }
@@ -386,7 +383,7 @@ mod tests {
             memory.read(32 * number, &mut bytes).unwrap();
             [8, 12, 16, 18, 20, 22].map(|at| u16::from_le_bytes([bytes[at], bytes[at + 1]]))
         };
-        let mut packet = Packet::default();
+        let mut packet = ReceivedFrame::default();
         packet.take(&frame, &registers);
         let is_put = Ring::of(&registers).unwrap().put(&packet, &memory, &mut registers);
         assert!(is_put.unwrap());

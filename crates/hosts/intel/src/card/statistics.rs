@@ -1,6 +1,6 @@
 //! What a card counts: registers that are cleared when they are read (82574 datasheet, 10.2.8).
 
-use crate::address::{Kind, address};
+use crate::address::{Cast, address};
 
 /// Where the registers are.
 pub(super) const FIRST: u32 = 0x4000;
@@ -69,9 +69,9 @@ impl Statistics {
         self.add(GPRC, 1);
         self.add(TPR, 1);
         match address(frame) {
-            Kind::Unicast => {}
-            Kind::Multicast => self.add(MPRC, 1),
-            Kind::Broadcast => self.add(BPRC, 1),
+            Cast::Unicast => {}
+            Cast::Multicast => self.add(MPRC, 1),
+            Cast::Broadcast => self.add(BPRC, 1),
         }
         self.add_octets(GORC, octets);
         self.add_octets(TOR, octets);
@@ -102,9 +102,9 @@ impl Statistics {
         self.add(GPTC, 1);
         self.add(TPT, 1);
         match address(frame) {
-            Kind::Unicast => {}
-            Kind::Multicast => self.add(MPTC, 1),
-            Kind::Broadcast => self.add(BPTC, 1),
+            Cast::Unicast => {}
+            Cast::Multicast => self.add(MPTC, 1),
+            Cast::Broadcast => self.add(BPTC, 1),
         }
         self.add_octets(GOTC, octets);
         self.add_octets(TOT, octets);

@@ -1,10 +1,7 @@
 //! The transmit ring: from the driver's buffers to frames.
 
-use std::collections::VecDeque;
-
 use base::time::Instant;
-use nic::port::MAX_FRAME;
-use vhost::memory::MemoryError;
+use vhost::transport::memory::MemoryError;
 
 use super::interrupts::Interrupts;
 use super::register::{
@@ -12,16 +9,13 @@ use super::register::{
 };
 use super::statistics::Statistics;
 use crate::dma::Dma;
-use crate::offload::{Context, MAX_PACKET, Wanted, prepare};
-use crate::outcome::Sent;
+use crate::function::Sent;
+use crate::offload::{Context, Gathering, Wanted};
 
 const DESCRIPTOR: u64 = 16;
 
 /// Descriptors that are followed in one call: other ports wait meanwhile.
 const BATCH: usize = 256;
-
-/// The shortest frame on a wire, without its checksum.
-const SHORTEST: usize = 60;
 
 /// Bits of the third word of a descriptor, the same in all three formats.
 const END: u32 = 1 << 24;
@@ -47,31 +41,23 @@ const INSERT_TRANSPORT: u32 = 1 << 9;
 #[derive(Debug, Default)]
 pub(super) struct Transmitter {
     context: Context,
-    packet: Vec<u8>,
-    /// What the first descriptor of the packet asked for.
+    /// What the first descriptor of the packet asked for, and the VLAN tag.
     wanted: Option<(Wanted, Option<u16>)>,
-    /// The packet is longer than any, and dropped at its end.
-    is_too_long: bool,
-    frames: VecDeque<Vec<u8>>,
-    /// Packets that were too long.
-    pub(super) too_long: u64,
+    pub(super) gathering: Gathering,
 }
 
 impl Transmitter {
     /// Takes the next frame, in place of what is in `frame`.
-    ///
-    /// # Errors
-    /// If an address is none of the guest's.
     pub(super) fn next(
         &mut self,
         now: Instant,
         frame: &mut Vec<u8>,
         card: (&mut Registers, &mut Interrupts, &mut Statistics),
-        memory: &impl Dma,
+        memory: &dyn Dma,
     ) -> Result<Sent, MemoryError> {
         let (registers, interrupts, statistics) = card;
         for _ in 0..BATCH {
-            if let Some(next) = self.frames.pop_front() {
+            if let Some(next) = self.gathering.take() {
                 *frame = next;
                 statistics.sent(frame);
                 return Ok(Sent::Frame);
@@ -107,7 +93,7 @@ impl Transmitter {
         &mut self,
         bytes: &[u8; 16],
         (command, ether_type): (u32, Option<u16>),
-        memory: &impl Dma,
+        memory: &dyn Dma,
     ) -> Result<bool, MemoryError> {
         let is_extended = command & EXTENDED != 0;
         if is_extended && command & TYPE == 0 {
@@ -123,53 +109,29 @@ impl Transmitter {
                 ip_checksum: is_extended && last & INSERT_IP != 0,
                 transport_checksum: is_extended && last & INSERT_TRANSPORT != 0,
                 segments: is_extended && command & SEGMENTS != 0,
+                sctp_checksum: false,
             };
             (wanted, (command & TAGGED != 0).then_some((last >> 16) as u16))
         });
-        self.append(u64::from_le_bytes(*bytes.first_chunk().unwrap_or(&[0; 8])), length, memory)?;
+        let address = u64::from_le_bytes(*bytes.first_chunk().unwrap_or(&[0; 8]));
+        self.gathering.append(address, length as usize, memory)?;
         if command & END == 0 {
             return Ok(false);
         }
         Ok(self.finish(legacy, ether_type))
     }
 
-    fn append(&mut self, at: u64, length: u32, memory: &impl Dma) -> Result<(), MemoryError> {
-        let before = self.packet.len();
-        self.is_too_long |= before + length as usize > MAX_PACKET;
-        if self.is_too_long {
-            return Ok(());
-        }
-        self.packet.resize(before + length as usize, 0);
-        memory.read(at, &mut self.packet[before..])
-    }
-
     /// The packet is complete; whether it was divided. `legacy` is where the sum begins and where
     /// it is stored.
     fn finish(&mut self, legacy: Option<(usize, usize)>, ether_type: Option<u16>) -> bool {
-        let packet = std::mem::take(&mut self.packet);
         let (mut wanted, tag) = self.wanted.take().unwrap_or_default();
-        if std::mem::take(&mut self.is_too_long) {
-            self.too_long += 1;
-            return false;
-        }
         let mut context = self.context;
         if let Some((start, at)) = legacy {
             context = Context::transport_only(start, at);
             wanted.transport_checksum = true;
         }
-        // Those of the packet before have been taken.
-        let made = prepare(packet, &context, wanted, &mut self.frames);
-        for frame in &mut self.frames {
-            if let (Some(tag), Some(ether_type), 12..) = (tag, ether_type, frame.len()) {
-                let [[a, b], [high, low]] = [ether_type, tag].map(u16::to_be_bytes);
-                frame.splice(12..12, [a, b, high, low]);
-            }
-            frame.resize(frame.len().max(SHORTEST), 0);
-        }
-        let before = self.frames.len();
-        self.frames.retain(|frame| frame.len() <= MAX_FRAME);
-        self.too_long += (before - self.frames.len()) as u64;
-        made > 1
+        let tag = ether_type.zip(tag).map(<[u16; 2]>::from);
+        self.gathering.finish(&context, wanted, tag) > 1
     }
 }
 
@@ -246,21 +208,6 @@ mod tests {
         card.post(0x1000, data | 100 | END | TAGGED, 0x0102 << 16);
         let frame = card.next().unwrap().unwrap();
         assert_eq!((frame.len(), &frame[12..16]), (104, &[0x81, 0, 1, 2][..]));
-    }
-
-    #[test]
-    fn a_packet_without_end_is_bounded() {
-        let mut card = Card::new();
-        for _ in 0..100 {
-            card.post(0x1000, EXTENDED | 1 << 20 | 4_000, 0);
-            assert_eq!(card.next().unwrap(), None);
-        }
-        assert!(card.transmitter.packet.len() <= MAX_PACKET);
-        card.post(0x1000, 60 | END, 0);
-        assert_eq!(card.next().unwrap(), None);
-        assert_eq!(card.transmitter.too_long, 1);
-        card.post(0x1000, 60 | END, 0);
-        assert_eq!(card.next().unwrap().map(|frame| frame.len()), Some(60));
     }
 
     #[test]

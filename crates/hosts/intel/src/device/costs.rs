@@ -3,7 +3,7 @@
 use base::time::{Duration, Instant};
 use hostside::Service;
 use nic::observer::Delivered;
-use vhost::session::ProtocolViolation;
+use vhost::transport::session::ProtocolViolation;
 
 use super::{Device, is_by_registers, raise};
 

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use vhost::memory::MemoryError;
+use vhost::transport::memory::MemoryError;
 
 use crate::dma::Dma;
 
@@ -35,7 +35,7 @@ const TOO_LONG: u16 = 7;
 
 /// A message of virtchnl.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Message {
+pub(super) struct AdminMessage {
     pub operation: u32,
     pub status: i32,
     pub data: Vec<u8>,
@@ -68,7 +68,7 @@ impl AdminQueue {
 struct Descriptor([u8; DESCRIPTOR as usize]);
 
 impl Descriptor {
-    fn read(at: u64, memory: &impl Dma) -> Result<Self, MemoryError> {
+    fn read(at: u64, memory: &dyn Dma) -> Result<Self, MemoryError> {
         let mut bytes = [0; DESCRIPTOR as usize];
         memory.read(at, &mut bytes)?;
         Ok(Self(bytes))
@@ -109,7 +109,7 @@ pub(super) struct Admin {
     /// The driver has moved the tail of what it sends. Nothing else makes the queue be read: a
     /// driver that ends it sets its head back first, in front of what was there.
     rung: bool,
-    waiting: VecDeque<Message>,
+    waiting: VecDeque<AdminMessage>,
 }
 
 impl Admin {
@@ -121,10 +121,7 @@ impl Admin {
 
     /// Takes the next message of the driver, unless answers wait; commands that are none are
     /// answered in their descriptors.
-    ///
-    /// # Errors
-    /// If an address is none of the guest's.
-    pub(super) fn take(&mut self, memory: &impl Dma) -> Result<Option<Message>, MemoryError> {
+    pub(super) fn take(&mut self, memory: &dyn Dma) -> Result<Option<AdminMessage>, MemoryError> {
         while self.rung && self.waiting.is_empty() {
             let Some(at) = self.sent.next() else {
                 self.rung = false;
@@ -148,22 +145,19 @@ impl Admin {
                 if !data.is_empty() {
                     memory.read(descriptor.buffer(), &mut data)?;
                 }
-                return Ok(Some(Message { operation: descriptor.word(8), status: 0, data }));
+                return Ok(Some(AdminMessage { operation: descriptor.word(8), status: 0, data }));
             }
         }
         Ok(None)
     }
 
     /// A message for the driver; it goes out with the next [`flush`](Self::flush).
-    pub(super) fn post(&mut self, message: Message) {
+    pub(super) fn post(&mut self, message: AdminMessage) {
         self.waiting.push_back(message);
     }
 
     /// Puts what waits into buffers of the driver; whether there was one.
-    ///
-    /// # Errors
-    /// If an address is none of the guest's.
-    pub(super) fn flush(&mut self, memory: &impl Dma) -> Result<bool, MemoryError> {
+    pub(super) fn flush(&mut self, memory: &dyn Dma) -> Result<bool, MemoryError> {
         let mut told = false;
         while let Some(message) = self.waiting.front()
             && let Some(at) = self.received.next()
@@ -229,8 +223,8 @@ mod tests {
         assert_eq!((done(0).flags() & 7, done(0).half(6)), (DONE | COMPLETE | ERROR, BAD_OPCODE));
         assert_eq!((done(32).flags() & 7, done(32).half(6)), (DONE | COMPLETE, 0));
 
-        admin.post(Message { operation: 1, status: -5, data: vec![7; 8] });
-        admin.post(Message { operation: 2, status: 0, data: Vec::new() });
+        admin.post(AdminMessage { operation: 1, status: -5, data: vec![7; 8] });
+        admin.post(AdminMessage { operation: 2, status: 0, data: Vec::new() });
         assert!(admin.flush(&memory).unwrap());
         let answer = done(0x400);
         assert_eq!((answer.half(2), answer.data_length(), answer.word(8)), (MESSAGE_TO_VF, 8, 1));
@@ -263,7 +257,7 @@ mod tests {
         let memory = Bytes::new(0x1000);
         memory.write(0, &descriptor(0, 4, 0, 0x800)).unwrap();
         let mut admin = Admin { received: queue(0, 1), ..Admin::default() };
-        admin.post(Message { operation: 1, status: 0, data: vec![1; 5] });
+        admin.post(AdminMessage { operation: 1, status: 0, data: vec![1; 5] });
         assert!(!admin.flush(&memory).unwrap());
         assert_ne!(admin.received.length & OVERFLOW, 0);
         assert!(!admin.flush(&memory).unwrap());

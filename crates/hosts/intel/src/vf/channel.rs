@@ -3,8 +3,8 @@
 use super::flow::{self, outcome};
 use super::receive::LONGEST;
 use super::steering::{DRIVERS_KEY, DRIVERS_TABLE, HASHED};
-use super::virtchnl::{PairInfo, Request, VSI, VectorMap, capability, op, status};
-use super::{Message, VirtualFunction, Wire};
+use super::virtchnl::{PairInfo, VSI, VectorMap, VirtchnlRequest, capability, op, status};
+use super::{AdminMessage, VirtualFunction, Wire};
 
 /// The event of a link that has changed (`VIRTCHNL_EVENT_LINK_CHANGE`).
 const LINK_CHANGE: u32 = 1;
@@ -14,17 +14,17 @@ const SRIOV: u32 = 6;
 
 impl VirtualFunction {
     /// Carries a request out, and answers it; a reset has no answer but that it happens.
-    pub(super) fn carry_out(&mut self, message: &Message) {
+    pub(super) fn carry_out(&mut self, message: &AdminMessage) {
         let operation = message.operation;
-        let request = Request::parse(operation, &message.data);
-        if request == Ok(Request::Reset) {
+        let request = VirtchnlRequest::parse(operation, &message.data);
+        if request == Ok(VirtchnlRequest::Reset) {
             return self.reset();
         }
         let (status, data) = match request.and_then(|request| self.grant(request)) {
             Ok(data) => (status::SUCCESS, data),
             Err(status) => (status, Vec::new()),
         };
-        self.state.admin.post(Message { operation, status, data });
+        self.state.admin.post(AdminMessage { operation, status, data });
         if operation == op::ENABLE_QUEUES && status == status::SUCCESS {
             // As physical functions do: the driver has not listened before.
             self.tell_of_link();
@@ -38,65 +38,67 @@ impl VirtualFunction {
         let speed = if in_mbit { mbit } else { named_speed(mbit) };
         let words = [LINK_CHANGE, speed, self.link.into(), 0];
         let data = words.into_iter().flat_map(u32::to_le_bytes).collect();
-        self.state.admin.post(Message { operation: op::EVENT, status: status::SUCCESS, data });
+        self.state.admin.post(AdminMessage { operation: op::EVENT, status: status::SUCCESS, data });
     }
 
     /// Carries a request out; what is answered, or why it is refused.
-    fn grant(&mut self, request: Request<'_>) -> Result<Vec<u8>, i32> {
+    fn grant(&mut self, request: VirtchnlRequest<'_>) -> Result<Vec<u8>, i32> {
         let state = &mut self.state;
         let granted = |holds: bool| if holds { Ok(Vec::new()) } else { Err(status::PARAM) };
         match request {
-            Request::Version { minor } => {
+            VirtchnlRequest::Version { minor } => {
                 Ok([1, minor.min(1)].into_iter().flat_map(u32::to_le_bytes).collect())
             }
-            Request::Reset => Ok(Vec::new()),
-            Request::Resources(known) => {
+            VirtchnlRequest::Reset => Ok(Vec::new()),
+            VirtchnlRequest::Resources(known) => {
                 let known = known.unwrap_or(capability::L2 | capability::VLAN);
                 state.capabilities = known & capability::ALL;
                 Ok(self.resources())
             }
-            Request::ConfigureQueues(pairs) => granted(self.configure(&pairs)),
-            Request::MapVectors(maps) => granted(self.map(&maps)),
-            Request::EnableQueues(receive, transmit) => {
+            VirtchnlRequest::ConfigureQueues(pairs) => granted(self.configure(&pairs)),
+            VirtchnlRequest::MapVectors(maps) => granted(self.map(&maps)),
+            VirtchnlRequest::EnableQueues(receive, transmit) => {
                 granted(self.enable(receive, transmit, true))
             }
-            Request::DisableQueues(receive, transmit) => {
+            VirtchnlRequest::DisableQueues(receive, transmit) => {
                 granted(self.enable(receive, transmit, false))
             }
-            Request::AddAddresses(addresses) if !state.filters.add_addresses(&addresses) => {
+            VirtchnlRequest::AddAddresses(addresses)
+                if !state.filters.add_addresses(&addresses) =>
+            {
                 Err(status::NO_MEMORY)
             }
-            Request::AddAddresses(_) => Ok(Vec::new()),
-            Request::RemoveAddresses(addresses) => {
+            VirtchnlRequest::AddAddresses(_) => Ok(Vec::new()),
+            VirtchnlRequest::RemoveAddresses(addresses) => {
                 state.filters.remove_addresses(&addresses);
                 Ok(Vec::new())
             }
-            Request::AddVlans(vlans) => granted(state.filters.add_vlans(&vlans)),
-            Request::RemoveVlans(vlans) => {
+            VirtchnlRequest::AddVlans(vlans) => granted(state.filters.add_vlans(&vlans)),
+            VirtchnlRequest::RemoveVlans(vlans) => {
                 state.filters.remove_vlans(&vlans);
                 Ok(Vec::new())
             }
-            Request::Promiscuous(unicast, multicast) => {
+            VirtchnlRequest::Promiscuous(unicast, multicast) => {
                 state.filters.promiscuous = unicast;
                 state.filters.all_multicast = multicast;
                 Ok(Vec::new())
             }
-            Request::Statistics => Ok(state.statistics.encode()),
-            Request::HashKey(key) => granted(state.steering.set_key(key)),
-            Request::HashTable(table) => {
+            VirtchnlRequest::Statistics => Ok(state.statistics.encode()),
+            VirtchnlRequest::HashKey(key) => granted(state.steering.set_key(key)),
+            VirtchnlRequest::HashTable(table) => {
                 granted(state.steering.set_table(table, state.pairs.len() as u16))
             }
-            Request::HashedTypes => Ok(HASHED.to_le_bytes().to_vec()),
-            Request::HashTypes(types) => {
+            VirtchnlRequest::HashedTypes => Ok(HASHED.to_le_bytes().to_vec()),
+            VirtchnlRequest::HashTypes(types) => {
                 state.steering.set_hashed(types);
                 Ok(Vec::new())
             }
-            Request::StripVlan(strips) => {
+            VirtchnlRequest::StripVlan(strips) => {
                 state.strips_tags = strips;
                 Ok(Vec::new())
             }
-            Request::AddFlow(message) => self.add_flow(message),
-            Request::RemoveFlow(message, number) => {
+            VirtchnlRequest::AddFlow(message) => self.add_flow(message),
+            VirtchnlRequest::RemoveFlow(message, number) => {
                 let ended = state.steering.remove(number);
                 answered(message, flow::REMOVE, &[(flow::REMOVE_OUTCOME, ended)])
             }

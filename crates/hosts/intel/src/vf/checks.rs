@@ -3,7 +3,7 @@
 
 use nic::headers::{Addresses, Headers, TCP, UDP};
 
-use crate::inspect::{Checks, Found, IPCS, IPE, TCPCS, TCPE, inspect as sums};
+use crate::inspect::{Checks, IPCS, IPE, Inspection, TCPCS, TCPE, inspect as sums};
 
 /// Types of packets (`libie_rx_pt_lut`); those of IPv6 are further on.
 const LINK: u8 = 1;
@@ -49,7 +49,7 @@ pub(super) fn inspect(frame: &[u8], headers: Option<&Headers>) -> Findings {
         Some(ICMP | ICMP6) => ICMP4,
         _ => NETWORK4,
     };
-    let Found { status, .. } = sums(frame, Checks { network: true, transport: true });
+    let Inspection { status, .. } = sums(frame, Checks { network: true, transport: true });
     let has_transport = matches!(kind, TCP4 | UDP4);
     // Behind headers that are not known, the kernel has to look by itself. A checksum of UDP that
     // is none is as good as a right one.

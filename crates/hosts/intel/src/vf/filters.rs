@@ -1,6 +1,6 @@
 //! Which frames are for the driver: addresses, VLANs, promiscuous modes.
 
-use crate::address::{Kind, address};
+use crate::address::{Cast, address};
 
 /// The most addresses, own and of multicast groups.
 const MAX_ADDRESSES: usize = 256;
@@ -59,9 +59,9 @@ impl Filters {
         let is_known = |to: &[u8; 6]| self.addresses.contains(to);
         let has_address = frame.first_chunk().is_some_and(is_known);
         let accepted = match address(frame) {
-            Kind::Broadcast => true,
-            Kind::Multicast => self.all_multicast || has_address,
-            Kind::Unicast => self.promiscuous || has_address,
+            Cast::Broadcast => true,
+            Cast::Multicast => self.all_multicast || has_address,
+            Cast::Unicast => self.promiscuous || has_address,
         };
         let has_vlan = |tag: u16| self.vlans.is_empty() || self.vlans.contains(&(tag & 0xFFF));
         accepted && tag(frame).is_none_or(has_vlan)

@@ -84,13 +84,13 @@ impl Flow {
 
 /// A rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rule {
+pub(crate) struct FlowRule {
     pub flow: Flow,
     pub action: Action,
 }
 
 /// What `struct virtchnl_fdir_add` asks for; also whether it is to be checked only.
-pub(super) fn parse(message: &[u8]) -> Option<(Rule, bool)> {
+pub(super) fn parse(message: &[u8]) -> Option<(FlowRule, bool)> {
     let fields = Fields(message);
     let count = fields.word(LAYERS).ok()? as usize;
     // Layers of a tunnel, and rules that are raw bytes, which have no layers.
@@ -103,7 +103,7 @@ pub(super) fn parse(message: &[u8]) -> Option<(Rule, bool)> {
         add_layer(&mut flow, Fields(layer))?;
     }
     let action = parse_action(Fields(message.get(ACTIONS..)?))?;
-    Some((Rule { flow, action }, fields.half(VALIDATE_ONLY).ok()? != 0))
+    Some((FlowRule { flow, action }, fields.half(VALIDATE_ONLY).ok()? != 0))
 }
 
 /// The one action; others, such as marks for the driver, are not for us to take.

@@ -24,22 +24,21 @@ mod virtchnl;
 
 use base::time::{Duration, Instant};
 use hostside::Route;
-use vhost::memory::MemoryError;
+use vhost::transport::memory::MemoryError;
 
-use super::bus::OnBus;
 use super::configuration::{Configuration, Identity};
 use super::dma::Dma;
+use super::function::{PciFunction, Raised, Sent};
 use super::message::Signal;
 use super::model::REGISTERS;
-use super::outcome::{Raised, Sent};
-use admin::{Admin, Message};
+use admin::{Admin, AdminMessage};
 use filters::Filters;
 use flow::Action;
 use receive::{Description, Receive};
 pub(crate) use register::MAX_PAIRS;
 use register::{self as r, index};
 use statistics::Statistics;
-use steering::Steering;
+use steering::QueueChoice;
 use transmit::Transmit;
 use vector::{NO_ITR, Vector};
 
@@ -66,7 +65,7 @@ struct Wire {
 
 /// A pair of queues.
 #[derive(Debug, Default)]
-struct Pair {
+struct QueuePair {
     receive: Receive,
     transmit: Transmit,
     receive_wire: Option<Wire>,
@@ -75,32 +74,32 @@ struct Pair {
 
 /// What a reset forgets.
 #[derive(Debug)]
-struct State {
+struct ResetState {
     admin: Admin,
     /// `ICR0` and `ICR0_ENA`.
     causes: u32,
     enabled_causes: u32,
     vectors: Vec<Vector>,
-    pairs: Vec<Pair>,
+    pairs: Vec<QueuePair>,
     filters: Filters,
     strips_tags: bool,
-    steering: Steering,
+    steering: QueueChoice,
     /// What was agreed upon with the driver.
     capabilities: u32,
     statistics: Statistics,
 }
 
-impl State {
+impl ResetState {
     fn new(pairs: u16) -> Self {
         Self {
             admin: Admin::default(),
             causes: 0,
             enabled_causes: 0,
             vectors: (0..=pairs).map(|_| Vector::new()).collect(),
-            pairs: (0..pairs).map(|_| Pair::default()).collect(),
+            pairs: (0..pairs).map(|_| QueuePair::default()).collect(),
             filters: Filters::default(),
             strips_tags: true,
-            steering: Steering::new(),
+            steering: QueueChoice::new(),
             capabilities: 0,
             statistics: Statistics::default(),
         }
@@ -112,7 +111,7 @@ impl State {
 pub(crate) struct VirtualFunction {
     properties: Properties,
     configuration: Configuration,
-    state: State,
+    state: ResetState,
     link: bool,
     /// Vectors that have interrupted, in their order.
     fired: Vec<usize>,
@@ -139,7 +138,7 @@ impl VirtualFunction {
         Self {
             properties: Properties { pairs, ..properties },
             configuration: Configuration::new(identity),
-            state: State::new(pairs),
+            state: ResetState::new(pairs),
             link: true,
             fired: Vec::new(),
             turn: 0,
@@ -149,107 +148,15 @@ impl VirtualFunction {
         }
     }
 
-    /// Everything as after power, but for the PCI function and what the owner has to hear of.
+    /// Everything as after power, but for the PCI function and what the owner has still to take.
     fn reset(&mut self) {
-        self.state = State::new(self.properties.pairs);
-    }
-
-    /// Answers messages of the driver, and hands answers over for which there are buffers.
-    ///
-    /// # Errors
-    /// If an address that the driver gave is none of the guest's.
-    pub(crate) fn attend(&mut self, memory: &impl Dma) -> Result<(), MemoryError> {
-        loop {
-            if self.state.admin.flush(memory)? {
-                self.state.causes |= r::ADMINQ;
-                self.tell_of_causes();
-            }
-            let Some(message) = self.state.admin.take(memory)? else { return Ok(()) };
-            self.carry_out(&message);
-        }
+        self.state = ResetState::new(self.properties.pairs);
     }
 
     fn tell_of_causes(&mut self) {
         if self.state.causes & self.state.enabled_causes != 0 {
             self.state.vectors[ADMIN].cause(NO_ITR);
         }
-    }
-
-    /// Plugs the cable in, or pulls it out.
-    pub(crate) fn set_link(&mut self, link: bool) {
-        if std::mem::replace(&mut self.link, link) != link {
-            self.tell_of_link();
-        }
-    }
-
-    /// Buffers that the driver has posted in a queue.
-    pub(crate) fn room(&self, queue: usize) -> usize {
-        self.state.pairs.get(queue).map_or(0, |pair| pair.receive.room())
-    }
-
-    /// Whether the cable is in.
-    pub(crate) fn listens(&self) -> bool {
-        self.link
-    }
-
-    /// Where a frame off the wire goes.
-    pub(crate) fn route(&self, frame: &[u8]) -> Route {
-        if !self.state.filters.accept(frame) {
-            return Route::Nowhere;
-        }
-        match nic::headers::parse(frame).map(|headers| self.state.steering.choose(&headers)) {
-            Ok(Action::Queue(queue)) => Route::Queue(queue),
-            Ok(Action::Drop) => Route::Nowhere,
-            Err(_) => Route::Queue(0),
-        }
-    }
-
-    /// A frame that [`route`](Self::route) let in is for this queue: it goes into the driver's
-    /// buffers, unless there are too few; whether it does. It is a cause of an interrupt if
-    /// `is_cause`.
-    ///
-    /// # Errors
-    /// If an address that the driver gave is none of the guest's.
-    pub(crate) fn receive(
-        &mut self,
-        queue: usize,
-        frame: &[u8],
-        memory: &impl Dma,
-        is_cause: bool,
-    ) -> Result<bool, MemoryError> {
-        if self.takes(queue, frame) && self.store(queue, frame, memory)? {
-            self.state.statistics.received(&self.packet);
-            if is_cause {
-                self.cause(queue);
-            }
-            return Ok(true);
-        }
-        self.miss(1);
-        Ok(false)
-    }
-
-    /// A frame that [`route`](Self::route) let in will be in memory later: it is a cause of an
-    /// interrupt, if it is taken.
-    pub(crate) fn notice(&mut self, queue: usize, frame: &[u8]) {
-        if self.takes(queue, frame) {
-            self.cause(queue);
-        }
-    }
-
-    /// Shows the driver a frame that is not the wire's, and interrupts for it, for nothing; whether
-    /// there was room.
-    ///
-    /// # Errors
-    /// If an address that the driver gave is none of the guest's.
-    pub(crate) fn show(&mut self, frame: &[u8], memory: &impl Dma) -> Result<bool, MemoryError> {
-        let is_stored = self.store(0, frame, memory)?;
-        if is_stored
-            && let Some(wire) = self.state.pairs[0].receive_wire
-            && self.state.vectors[wire.vector].announce()
-        {
-            self.signals.extend(self.configuration.message(wire.vector as u8));
-        }
-        Ok(is_stored)
     }
 
     /// Whether a queue has a buffer, and the frame is not longer than its driver takes.
@@ -260,21 +167,16 @@ impl VirtualFunction {
 
     /// The frames of a queue are a cause of interrupts, by their interval.
     fn cause(&mut self, queue: usize) {
-        let State { pairs, vectors, .. } = &mut self.state;
+        let ResetState { pairs, vectors, .. } = &mut self.state;
         if let Some(wire) = pairs.get(queue).and_then(|pair| pair.receive_wire) {
             vectors[wire.vector].cause(wire.index);
         }
     }
 
     /// Writes a frame into buffers of a queue, and keeps it as written; whether there were enough.
-    fn store(
-        &mut self,
-        queue: usize,
-        frame: &[u8],
-        memory: &impl Dma,
-    ) -> Result<bool, MemoryError> {
+    fn store(&mut self, queue: usize, frame: &[u8], memory: &dyn Dma) -> Result<bool, MemoryError> {
         let headers = nic::headers::parse(frame).ok();
-        let State { pairs, strips_tags, steering, .. } = &mut self.state;
+        let ResetState { pairs, strips_tags, steering, .. } = &mut self.state;
         let Some(pair) = pairs.get_mut(queue) else { return Ok(false) };
         let description = Description {
             findings: checks::inspect(frame, headers.as_ref()),
@@ -290,108 +192,6 @@ impl VirtualFunction {
         pair.receive.put(packet, &description, memory)
     }
 
-    /// Frames found no buffer.
-    pub(crate) fn miss(&mut self, frames: u32) {
-        self.state.statistics.receive_discards += u64::from(frames);
-    }
-
-    /// Takes the next frame that the driver sends, in place of what is in `frame`; queues take
-    /// turns.
-    ///
-    /// # Errors
-    /// If an address that the driver gave is none of the guest's.
-    pub(crate) fn transmit(
-        &mut self,
-        frame: &mut Vec<u8>,
-        memory: &impl Dma,
-    ) -> Result<Sent, MemoryError> {
-        let State { pairs, vectors, statistics, .. } = &mut self.state;
-        for _ in 0..pairs.len() {
-            if !self.link {
-                break;
-            }
-            let pair = &mut pairs[self.turn];
-            let sent = pair.transmit.next(frame, memory)?;
-            let too_long = std::mem::take(&mut pair.transmit.too_long);
-            statistics.transmit_errors += too_long;
-            self.too_long += too_long;
-            let reported = std::mem::take(&mut pair.transmit.reported);
-            if let Some(wire) = pair.transmit_wire.filter(|_| reported) {
-                vectors[wire.vector].cause(wire.index);
-            }
-            match sent {
-                Sent::Frame => statistics.sent(frame),
-                Sent::More => {}
-                Sent::Nothing => {
-                    self.turn = (self.turn + 1) % pairs.len();
-                    continue;
-                }
-            }
-            return Ok(sent);
-        }
-        Ok(Sent::Nothing)
-    }
-
-    /// Packets of the driver that were longer than any port takes.
-    pub(crate) fn too_long(&self) -> u64 {
-        self.too_long
-    }
-
-    /// Queue pairs that the driver uses.
-    pub(crate) fn pairs_used(&self) -> u16 {
-        let used = self.state.pairs.iter().filter(|pair| pair.receive.is_enabled());
-        used.count() as u16
-    }
-
-    /// Interrupts for the frames of a queue as soon as the driver takes interrupts, whatever the
-    /// intervals are.
-    pub(crate) fn interrupt_for_frames(&mut self, queue: usize) {
-        let State { pairs, vectors, .. } = &mut self.state;
-        if let Some(wire) = pairs.get(queue).and_then(|pair| pair.receive_wire) {
-            vectors[wire.vector].cause(NO_ITR);
-        }
-    }
-
-    /// Interrupts for what is due.
-    pub(crate) fn advance(&mut self, now: Instant) {
-        for (number, vector) in self.state.vectors.iter_mut().enumerate() {
-            if vector.take_interrupt(now) {
-                self.fired.push(number);
-            }
-        }
-    }
-
-    /// When [`advance`](Self::advance) has something to do.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.state.vectors.iter().filter_map(Vector::deadline).min()
-    }
-
-    /// Interrupts since the last call, in their order.
-    pub(crate) fn take_raised(&mut self) -> Vec<Raised> {
-        let late = self.signals.drain(..).map(|signal| Raised { signal: Some(signal), queues: 0 });
-        let mut raised: Vec<Raised> = late.collect();
-        for vector in std::mem::take(&mut self.fired) {
-            raised.push(Raised {
-                signal: self.configuration.message(vector as u8),
-                queues: self.queues_of(|wire| wire.vector == vector),
-            });
-        }
-        raised
-    }
-
-    /// The least time between two interrupts for frames of a queue.
-    pub(crate) fn interval(&self, queue: usize) -> Duration {
-        let State { pairs, vectors, .. } = &self.state;
-        let wire = pairs.get(queue).and_then(|pair| pair.receive_wire);
-        wire.map_or(Duration::ZERO, |wire| vectors[wire.vector].gap(wire.index))
-    }
-
-    /// The receive queues whose vectors the driver has enabled since the last call.
-    pub(crate) fn take_rearmed(&mut self) -> u32 {
-        let rearmed: Vec<bool> = self.state.vectors.iter_mut().map(Vector::take_rearmed).collect();
-        self.queues_of(|wire| rearmed[wire.vector])
-    }
-
     /// The receive queues whose wires are such, a bit for each.
     fn queues_of(&self, is_such: impl Fn(Wire) -> bool) -> u32 {
         let pairs = self.state.pairs.iter().enumerate();
@@ -400,7 +200,7 @@ impl VirtualFunction {
     }
 }
 
-impl OnBus for VirtualFunction {
+impl PciFunction for VirtualFunction {
     fn configuration(&mut self) -> &mut Configuration {
         &mut self.configuration
     }
@@ -410,7 +210,7 @@ impl OnBus for VirtualFunction {
     }
 
     fn read(&mut self, at: u32) -> u32 {
-        let State { admin, causes, enabled_causes, vectors, pairs, .. } = &mut self.state;
+        let ResetState { admin, causes, enabled_causes, vectors, pairs, .. } = &mut self.state;
         let count = pairs.len() as u16;
         match at {
             r::RSTAT => r::VFACTIVE,
@@ -439,7 +239,7 @@ impl OnBus for VirtualFunction {
     }
 
     fn write(&mut self, _: Instant, at: u32, value: u32) {
-        let State { admin, enabled_causes, vectors, pairs, .. } = &mut self.state;
+        let ResetState { admin, enabled_causes, vectors, pairs, .. } = &mut self.state;
         let count = pairs.len() as u16;
         let low = |base: u64| base & !0xFFFF_FFFF | u64::from(value);
         let high = |base: u64| base & 0xFFFF_FFFF | u64::from(value) << 32;
@@ -471,6 +271,166 @@ impl OnBus for VirtualFunction {
                 }
             }
         }
+    }
+
+    fn attend(&mut self, memory: &dyn Dma) -> Result<(), MemoryError> {
+        loop {
+            if self.state.admin.flush(memory)? {
+                self.state.causes |= r::ADMINQ;
+                self.tell_of_causes();
+            }
+            let Some(message) = self.state.admin.take(memory)? else { return Ok(()) };
+            self.carry_out(&message);
+        }
+    }
+
+    fn set_link(&mut self, link: bool) {
+        if std::mem::replace(&mut self.link, link) != link {
+            self.tell_of_link();
+        }
+    }
+
+    fn room(&self, queue: usize) -> usize {
+        self.state.pairs.get(queue).map_or(0, |pair| pair.receive.room())
+    }
+
+    fn listens(&self) -> bool {
+        self.link
+    }
+
+    fn route(&mut self, frame: &[u8]) -> Route {
+        if !self.state.filters.accept(frame) {
+            return Route::Nowhere;
+        }
+        match nic::headers::parse(frame).map(|headers| self.state.steering.choose(&headers)) {
+            Ok(Action::Queue(queue)) => Route::Queue(queue),
+            Ok(Action::Drop) => Route::Nowhere,
+            Err(_) => Route::Queue(0),
+        }
+    }
+
+    fn receive(
+        &mut self,
+        _: Instant,
+        queue: usize,
+        frame: &[u8],
+        memory: &dyn Dma,
+        is_cause: bool,
+    ) -> Result<bool, MemoryError> {
+        if self.takes(queue, frame) && self.store(queue, frame, memory)? {
+            self.state.statistics.received(&self.packet);
+            if is_cause {
+                self.cause(queue);
+            }
+            return Ok(true);
+        }
+        self.miss(1);
+        Ok(false)
+    }
+
+    fn notice(&mut self, _: Instant, queue: usize, frame: &[u8]) {
+        if self.takes(queue, frame) {
+            self.cause(queue);
+        }
+    }
+
+    fn show(&mut self, frame: &[u8], memory: &dyn Dma) -> Result<bool, MemoryError> {
+        let is_stored = self.store(0, frame, memory)?;
+        if is_stored
+            && let Some(wire) = self.state.pairs[0].receive_wire
+            && self.state.vectors[wire.vector].announce()
+        {
+            self.signals.extend(self.configuration.message(wire.vector as u8));
+        }
+        Ok(is_stored)
+    }
+
+    fn miss(&mut self, frames: u32) {
+        self.state.statistics.receive_discards += u64::from(frames);
+    }
+
+    fn transmit(
+        &mut self,
+        _: Instant,
+        frame: &mut Vec<u8>,
+        memory: &dyn Dma,
+    ) -> Result<Sent, MemoryError> {
+        let ResetState { pairs, vectors, statistics, .. } = &mut self.state;
+        for _ in 0..pairs.len() {
+            if !self.link {
+                break;
+            }
+            let pair = &mut pairs[self.turn];
+            let sent = pair.transmit.next(frame, memory)?;
+            let too_long = std::mem::take(&mut pair.transmit.gathering.too_long);
+            statistics.transmit_errors += too_long;
+            self.too_long += too_long;
+            let reported = std::mem::take(&mut pair.transmit.reported);
+            if let Some(wire) = pair.transmit_wire.filter(|_| reported) {
+                vectors[wire.vector].cause(wire.index);
+            }
+            match sent {
+                Sent::Frame => statistics.sent(frame),
+                Sent::More => {}
+                Sent::Nothing => {
+                    self.turn = (self.turn + 1) % pairs.len();
+                    continue;
+                }
+            }
+            return Ok(sent);
+        }
+        Ok(Sent::Nothing)
+    }
+
+    fn too_long(&self) -> u64 {
+        self.too_long
+    }
+
+    fn pairs_used(&self) -> u16 {
+        let used = self.state.pairs.iter().filter(|pair| pair.receive.is_enabled());
+        used.count() as u16
+    }
+
+    fn interrupt_for_frames(&mut self, _: Instant, queue: usize) {
+        let ResetState { pairs, vectors, .. } = &mut self.state;
+        if let Some(wire) = pairs.get(queue).and_then(|pair| pair.receive_wire) {
+            vectors[wire.vector].cause(NO_ITR);
+        }
+    }
+
+    fn advance(&mut self, now: Instant) {
+        for (number, vector) in self.state.vectors.iter_mut().enumerate() {
+            if vector.take_interrupt(now) {
+                self.fired.push(number);
+            }
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.state.vectors.iter().filter_map(Vector::deadline).min()
+    }
+
+    fn take_raised(&mut self) -> Vec<Raised> {
+        let late = self.signals.drain(..).map(|signal| Raised { signal: Some(signal), queues: 0 });
+        let mut raised: Vec<Raised> = late.collect();
+        for vector in std::mem::take(&mut self.fired) {
+            raised.push(Raised {
+                signal: self.configuration.message(vector as u8),
+                queues: self.queues_of(|wire| wire.vector == vector),
+            });
+        }
+        raised
+    }
+
+    fn interval(&self, queue: usize) -> Duration {
+        let ResetState { pairs, vectors, .. } = &self.state;
+        let wire = pairs.get(queue).and_then(|pair| pair.receive_wire);
+        wire.map_or(Duration::ZERO, |wire| vectors[wire.vector].gap(wire.index))
+    }
+
+    fn take_rearmed(&mut self) -> u32 {
+        let rearmed: Vec<bool> = self.state.vectors.iter_mut().map(Vector::take_rearmed).collect();
+        self.queues_of(|wire| rearmed[wire.vector])
     }
 }
 

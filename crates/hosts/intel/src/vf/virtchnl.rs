@@ -81,7 +81,7 @@ pub(super) struct VectorMap {
 
 /// What a driver asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Request<'a> {
+pub(super) enum VirtchnlRequest<'a> {
     Version {
         minor: u32,
     },
@@ -155,11 +155,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl<'a> Request<'a> {
+impl<'a> VirtchnlRequest<'a> {
     /// What a message asks for.
-    ///
-    /// # Errors
-    /// The status of the refusal, if it is malformed or unknown.
     pub(super) fn parse(operation: u32, data: &'a [u8]) -> Result<Self, i32> {
         let fields = Fields(data);
         Ok(match operation {
@@ -265,18 +262,21 @@ mod tests {
     #[test]
     fn messages_are_read_as_linux_sends_them() {
         let version = [1, 0, 0, 0, 1, 0, 0, 0];
-        assert_eq!(Request::parse(1, &version), Ok(Request::Version { minor: 1 }));
+        assert_eq!(VirtchnlRequest::parse(1, &version), Ok(VirtchnlRequest::Version { minor: 1 }));
         // One element more than there are, as `virtchnl_struct_size` makes them.
         let addresses = [&[1, 0, 1, 0, 2, 0, 0, 0, 0, 7, 1, 0][..], &[0; 8]].concat();
-        let expected = Request::AddAddresses(vec![[2, 0, 0, 0, 0, 7]]);
-        assert_eq!(Request::parse(op::ADD_ETH_ADDR, &addresses), Ok(expected));
+        let expected = VirtchnlRequest::AddAddresses(vec![[2, 0, 0, 0, 0, 7]]);
+        assert_eq!(VirtchnlRequest::parse(op::ADD_ETH_ADDR, &addresses), Ok(expected));
         let map = [[1, 0], [1, 0], [2, 0], [3, 0], [4, 0], [0, 0], [1, 0]].concat();
         let expected =
             VectorMap { vector: 2, receive: 3, transmit: 4, receive_index: 0, transmit_index: 1 };
-        let request = Request::parse(op::CONFIG_IRQ_MAP, &map);
-        assert_eq!(request, Ok(Request::MapVectors(vec![expected])));
+        let request = VirtchnlRequest::parse(op::CONFIG_IRQ_MAP, &map);
+        assert_eq!(request, Ok(VirtchnlRequest::MapVectors(vec![expected])));
         let key = [1, 0, 2, 0, 8, 9, 0];
-        assert_eq!(Request::parse(op::CONFIG_RSS_KEY, &key), Ok(Request::HashKey(&[8, 9])));
+        assert_eq!(
+            VirtchnlRequest::parse(op::CONFIG_RSS_KEY, &key),
+            Ok(VirtchnlRequest::HashKey(&[8, 9]))
+        );
     }
 
     #[test]
@@ -299,10 +299,10 @@ mod tests {
             buffer: 2_048,
             longest: 1_522,
         };
-        let parsed = Request::parse(op::CONFIG_VSI_QUEUES, &message);
-        assert_eq!(parsed, Ok(Request::ConfigureQueues(vec![expected])));
+        let parsed = VirtchnlRequest::parse(op::CONFIG_VSI_QUEUES, &message);
+        assert_eq!(parsed, Ok(VirtchnlRequest::ConfigureQueues(vec![expected])));
         message[34] = 2;
-        assert_eq!(Request::parse(op::CONFIG_VSI_QUEUES, &message), Err(status::PARAM));
+        assert_eq!(VirtchnlRequest::parse(op::CONFIG_VSI_QUEUES, &message), Err(status::PARAM));
     }
 
     #[test]
@@ -317,7 +317,7 @@ mod tests {
             (29, &[4, 0], status::NOT_SUPPORTED),
             (u32::MAX, &[], status::NOT_SUPPORTED),
         ] {
-            assert_eq!(Request::parse(operation, data), Err(refused), "{operation}");
+            assert_eq!(VirtchnlRequest::parse(operation, data), Err(refused), "{operation}");
         }
     }
 }

@@ -6,8 +6,8 @@ use hostside::HostSide;
 use hostside::processor::Costs;
 use intel::{Adapter, Device, DeviceSettings};
 use nic::port::PortSettings;
-use vhost::config::VERSION_1;
-use vhost::message::{F_PROTOCOL_FEATURES, PROTOCOL_F_INBAND_NOTIFICATIONS, VringState};
+use vhost::transport::message::{F_PROTOCOL_FEATURES, PROTOCOL_F_INBAND_NOTIFICATIONS, VringState};
+use vhost::transport::session::VERSION_1;
 
 use super::bench::Bench;
 use super::guest::{Guest, SIZE};

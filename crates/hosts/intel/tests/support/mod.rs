@@ -5,6 +5,8 @@
 pub(crate) mod bench;
 pub(crate) mod bus;
 pub(crate) mod device;
+#[path = "../../../vhost/tests/support/frontend.rs"]
+pub(crate) mod frontend;
 pub(crate) mod function;
 #[path = "../../../vhost/tests/support/guest.rs"]
 pub(crate) mod guest;

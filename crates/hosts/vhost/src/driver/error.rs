@@ -8,7 +8,7 @@ use super::ring::RingError;
 /// Why a driver could not be attached, or what ended it.
 #[derive(Debug, thiserror::Error)]
 pub enum DriverError {
-    /// Nobody answers at the path.
+    /// Nothing listens at the path.
     #[error("connect to the NIC at {}: {cause}; does it run, and is this its socket?", .path.display())]
     Connect {
         /// The socket that was tried.
@@ -69,24 +69,14 @@ pub enum DriverError {
         /// What was wrong with the answer.
         what: String,
     },
-    /// The device broke the rules of its rings. The driver does not touch that queue again.
-    #[error("queue {queue}: the NIC broke its {ring} ring: {cause}; this is a defect of the NIC")]
+    /// The device broke the rules of a ring. The driver does not touch that ring again.
+    #[error("the NIC broke its {ring} ring: {cause}; this is a defect of the NIC")]
     Ring {
-        /// The pair of queues.
-        queue: u16,
         /// Which of its rings.
         ring: &'static str,
         /// The rule.
         #[source]
         cause: RingError,
-    },
-    /// The caller asks for a queue that it did not attach.
-    #[error("use queue {queue}: the driver has {pairs}; they are counted from 0")]
-    NoQueue {
-        /// The number asked for.
-        queue: u16,
-        /// How many there are.
-        pairs: u16,
     },
     /// The caller's frame does not fit.
     #[error("send a frame of {length} bytes: out of range; use 14 to {largest}, without FCS")]

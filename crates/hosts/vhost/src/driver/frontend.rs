@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, sendmsg};
 
 use super::error::DriverError;
-use crate::message::{self, HEADER, Header, Request, VringState};
+use crate::transport::message::{self, FrontendRequest, HEADER, Header, VringState};
 
 /// How long the device may take to answer.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 5 });
@@ -51,7 +51,7 @@ impl Frontend {
     pub(super) fn request(
         &mut self,
         operation: &'static str,
-        request: &Request,
+        request: &FrontendRequest,
         fds: &[BorrowedFd<'_>],
     ) -> Result<(), DriverError> {
         self.send(operation, &request.encode(self.acknowledged), fds)?;
@@ -68,7 +68,7 @@ impl Frontend {
     pub(super) fn ask(
         &mut self,
         operation: &'static str,
-        request: &Request,
+        request: &FrontendRequest,
     ) -> Result<u64, DriverError> {
         self.send(operation, &request.encode(false), &[])?;
         self.number(operation, request)
@@ -78,7 +78,7 @@ impl Frontend {
     pub(super) fn configuration(&mut self, length: usize) -> Result<Vec<u8>, DriverError> {
         let operation = "read the NIC's configuration";
         let question = message::Config { offset: 0, flags: 0, bytes: vec![0; length] };
-        let request = Request::GetConfig(question);
+        let request = FrontendRequest::GetConfig(question);
         self.send(operation, &request.encode(false), &[])?;
         let (header, payload) = self.reply(operation, &request)?;
         let answer = message::Config::parse(&header, &payload)
@@ -93,7 +93,7 @@ impl Frontend {
     /// Stops a ring: how far the device came.
     pub(super) fn stop(&mut self, index: u32) -> Result<u32, DriverError> {
         let operation = "stop a ring";
-        let request = Request::GetVringBase(VringState { index, number: 0 });
+        let request = FrontendRequest::GetVringBase(VringState { index, number: 0 });
         self.send(operation, &request.encode(false), &[])?;
         let (header, payload) = self.reply(operation, &request)?;
         let answer = VringState::parse(&header, &payload)
@@ -128,7 +128,11 @@ impl Frontend {
         Ok(())
     }
 
-    fn number(&mut self, operation: &'static str, request: &Request) -> Result<u64, DriverError> {
+    fn number(
+        &mut self,
+        operation: &'static str,
+        request: &FrontendRequest,
+    ) -> Result<u64, DriverError> {
         let (header, payload) = self.reply(operation, request)?;
         message::parse_u64(&header, &payload)
             .map_err(|error| DriverError::Answer { operation, what: error.to_string() })
@@ -138,7 +142,7 @@ impl Frontend {
     fn reply(
         &mut self,
         operation: &'static str,
-        request: &Request,
+        request: &FrontendRequest,
     ) -> Result<(Header, Vec<u8>), DriverError> {
         let nonsense = |what| DriverError::Answer { operation, what };
         let mut bytes = [0; HEADER];
@@ -163,7 +167,7 @@ impl Frontend {
         match recv(&self.stream, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
             Err(Errno::AGAIN | Errno::INTR) => Ok(()),
             Ok((1.., _)) => {
-                let what = "a message that nobody asked for".into();
+                let what = "a message that was not asked for".into();
                 Err(DriverError::Answer { operation, what })
             }
             Ok(_) | Err(_) => Err(DriverError::Gone { operation }),

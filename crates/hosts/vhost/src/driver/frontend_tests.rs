@@ -6,50 +6,50 @@ use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::{Driver, DriverError, DriverSettings};
-use crate::message::{
-    Config, F_PROTOCOL_FEATURES, HEADER, Header, PROTOCOL_F_CONFIG, PROTOCOL_F_REPLY_ACK, Request,
-    VringState, reply,
+use super::{DriverError, DriverSettings, VirtioDriver};
+use crate::transport::message::{
+    Config, F_PROTOCOL_FEATURES, FrontendRequest, HEADER, Header, PROTOCOL_F_CONFIG,
+    PROTOCOL_F_REPLY_ACK, VringState, reply,
 };
 
 /// VERSION_1, MAC, MTU: a device with a pair of queues, and nothing else.
 const FEATURES: u64 = F_PROTOCOL_FEATURES | 1 << 32 | 1 << 5 | 1 << 3;
 
 /// What the device does with a request: its answer, or `None` to hang up.
-type Script = fn(&Request) -> Option<Vec<u8>>;
+type Script = fn(&FrontendRequest) -> Option<Vec<u8>>;
 
 /// Answers as it should.
-fn honest(request: &Request) -> Vec<u8> {
+fn honest(request: &FrontendRequest) -> Vec<u8> {
     let number = request.number();
     match request {
-        Request::GetFeatures => reply(number, &FEATURES.to_ne_bytes()),
-        Request::GetProtocolFeatures => {
+        FrontendRequest::GetFeatures => reply(number, &FEATURES.to_ne_bytes()),
+        FrontendRequest::GetProtocolFeatures => {
             reply(number, &(PROTOCOL_F_CONFIG | PROTOCOL_F_REPLY_ACK).to_ne_bytes())
         }
-        Request::GetConfig(asked) => {
+        FrontendRequest::GetConfig(asked) => {
             let mut bytes = vec![2, 0, 0, 0, 0, 10, 1, 0, 1, 0, 0xDC, 0x05];
             bytes.resize(asked.bytes.len(), 0);
             reply(number, &Config { offset: 0, flags: 0, bytes }.encode())
         }
-        Request::GetVringBase(state) => reply(number, &state.encode()),
+        FrontendRequest::GetVringBase(state) => reply(number, &state.encode()),
         // Before acknowledgements are agreed on.
-        Request::SetOwner | Request::SetProtocolFeatures(_) => Vec::new(),
+        FrontendRequest::SetOwner | FrontendRequest::SetProtocolFeatures(_) => Vec::new(),
         _ => reply(number, &0_u64.to_ne_bytes()),
     }
 }
 
 /// A device that answers as `script` says: what it was asked.
-fn play(script: Script) -> (UnixStream, JoinHandle<Vec<Request>>) {
+fn play(script: Script) -> (UnixStream, JoinHandle<Vec<FrontendRequest>>) {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     let thread = std::thread::spawn(move || {
         let mut asked = Vec::new();
         let mut header = [0; HEADER];
-        // Descriptors that come with a message are closed by the kernel, since nobody takes them.
+        // Descriptors that come with a message are closed by the kernel, since they are not taken.
         while theirs.read_exact(&mut header).is_ok() {
             let header = Header::parse(&header).unwrap();
             let mut payload = vec![0; header.size as usize];
             theirs.read_exact(&mut payload).unwrap();
-            let request = Request::parse(&header, &payload).unwrap();
+            let request = FrontendRequest::parse(&header, &payload).unwrap();
             let answer = script(&request);
             asked.push(request);
             if answer.is_none_or(|answer| theirs.write_all(&answer).is_err()) {
@@ -61,19 +61,18 @@ fn play(script: Script) -> (UnixStream, JoinHandle<Vec<Request>>) {
     (ours, thread)
 }
 
-fn attach(script: Script) -> Result<Driver, DriverError> {
-    Driver::attach(play(script).0, DriverSettings::default())
+fn attach(script: Script) -> Result<VirtioDriver, DriverError> {
+    VirtioDriver::attach(play(script).0, DriverSettings::default())
 }
 
 #[test]
 fn everything_is_said_in_order() {
     let (stream, device) = play(|request| Some(honest(request)));
-    let driver = Driver::attach(stream, DriverSettings::default()).unwrap();
-    assert_eq!((driver.mac(), driver.mtu(), driver.pairs()), ([2, 0, 0, 0, 0, 10], 1500, 1));
-    assert_eq!(driver.coalesces(), [false; 2]);
+    let driver = VirtioDriver::attach(stream, DriverSettings::default()).unwrap();
+    assert_eq!((driver.mac(), driver.mtu()), ([2, 0, 0, 0, 0, 10], 1500));
     driver.check().unwrap();
     driver.disconnect().unwrap();
-    let numbers: Vec<_> = device.join().unwrap().iter().map(Request::number).collect();
+    let numbers: Vec<_> = device.join().unwrap().iter().map(FrontendRequest::number).collect();
     let ring = [8, 10, 9, 13, 12, 18];
     let stop = [11, 11];
     assert_eq!(numbers, [&[3, 1, 15, 16, 24, 2, 5][..], &ring, &ring, &stop].concat());
@@ -82,7 +81,7 @@ fn everything_is_said_in_order() {
 #[test]
 fn refusal_is_named() {
     let refused = attach(|request| match request {
-        Request::SetVringAddr(_) => Some(reply(9, &1_u64.to_ne_bytes())),
+        FrontendRequest::SetVringAddr(_) => Some(reply(9, &1_u64.to_ne_bytes())),
         _ => Some(honest(request)),
     });
     assert!(matches!(refused, Err(DriverError::Refused { operation: "start a ring", status: 1 })));
@@ -91,7 +90,7 @@ fn refusal_is_named() {
 #[test]
 fn silence_is_not_waited_for_for_ever() {
     let silent = attach(|request| match request {
-        Request::GetConfig(_) => Some(Vec::new()),
+        FrontendRequest::GetConfig(_) => Some(Vec::new()),
         _ => Some(honest(request)),
     });
     assert!(matches!(silent, Err(DriverError::Silent { .. })), "{silent:?}");
@@ -100,13 +99,13 @@ fn silence_is_not_waited_for_for_ever() {
 #[test]
 fn half_an_answer_is_none() {
     let gone = attach(|request| match request {
-        Request::GetFeatures => Some(reply(1, &[0; 8])[..15].to_vec()),
-        Request::GetProtocolFeatures => None,
+        FrontendRequest::GetFeatures => Some(reply(1, &[0; 8])[..15].to_vec()),
+        FrontendRequest::GetProtocolFeatures => None,
         _ => Some(honest(request)),
     });
     assert!(matches!(gone, Err(DriverError::Silent { .. })), "{gone:?}");
     let gone = attach(|request| match request {
-        Request::SetMemTable(_) => None,
+        FrontendRequest::SetMemTable(_) => None,
         _ => Some(honest(request)),
     });
     assert!(matches!(gone, Err(DriverError::Gone { .. })), "{gone:?}");
@@ -116,23 +115,23 @@ fn half_an_answer_is_none() {
 fn nonsense_is_refused() {
     let scripts: [Script; 7] = [
         // Not a reply, to another request, of another version, too long, too short.
-        |_| Some(Request::SetFeatures(0).encode(false)),
+        |_| Some(FrontendRequest::SetFeatures(0).encode(false)),
         |_| Some(reply(2, &[0; 8])),
         |_| Some(vec![0; 20]),
         |_| Some([&reply(1, &[])[..8], &u32::MAX.to_ne_bytes()[..]].concat()),
         |request| match request {
-            Request::GetFeatures => Some(reply(1, &[0; 7])),
+            FrontendRequest::GetFeatures => Some(reply(1, &[0; 7])),
             _ => Some(honest(request)),
         },
         |request| match request {
-            Request::GetConfig(_) => {
+            FrontendRequest::GetConfig(_) => {
                 let short = Config { offset: 0, flags: 0, bytes: vec![0; 6] };
                 Some(reply(24, &short.encode()))
             }
             _ => Some(honest(request)),
         },
         |request| match request {
-            Request::GetConfig(_) => Some(reply(24, &[0; 4])),
+            FrontendRequest::GetConfig(_) => Some(reply(24, &[0; 4])),
             _ => Some(honest(request)),
         },
     ];
@@ -145,7 +144,9 @@ fn nonsense_is_refused() {
 #[test]
 fn wrong_ring_is_noticed_when_it_stops() {
     let driver = attach(|request| match request {
-        Request::GetVringBase(_) => Some(reply(11, &VringState { index: 9, number: 0 }.encode())),
+        FrontendRequest::GetVringBase(_) => {
+            Some(reply(11, &VringState { index: 9, number: 0 }.encode()))
+        }
         _ => Some(honest(request)),
     });
     assert!(matches!(driver.unwrap().disconnect(), Err(DriverError::Answer { .. })));
@@ -154,7 +155,7 @@ fn wrong_ring_is_noticed_when_it_stops() {
 #[test]
 fn old_devices_are_named() {
     let lacking = attach(|request| match request {
-        Request::GetFeatures => Some(reply(1, &(1_u64 << 32).to_ne_bytes())),
+        FrontendRequest::GetFeatures => Some(reply(1, &(1_u64 << 32).to_ne_bytes())),
         _ => Some(honest(request)),
     });
     assert!(matches!(lacking, Err(DriverError::Lacks(_))), "{lacking:?}");
@@ -163,29 +164,29 @@ fn old_devices_are_named() {
 #[test]
 fn who_waits_learns_that_the_device_is_gone() {
     let mut driver = attach(|request| match request {
-        Request::SetVringEnable(state) if state.index == 1 => Some(reply(18, &0_u64.to_ne_bytes())),
-        Request::GetVringBase(_) => None,
+        FrontendRequest::SetVringEnable(state) if state.index == 1 => {
+            Some(reply(18, &0_u64.to_ne_bytes()))
+        }
+        FrontendRequest::GetVringBase(_) => None,
         _ => Some(honest(request)),
     })
     .unwrap();
-    assert!(!driver.wait(0, Duration::ZERO).unwrap());
+    assert!(!driver.wait(Duration::ZERO).unwrap());
     assert!(driver.frontend.stop(0).is_err());
-    let gone = driver.wait(0, Duration::from_secs(10));
+    let gone = driver.wait(Duration::from_secs(10));
     assert!(matches!(gone, Err(DriverError::Gone { .. })), "{gone:?}");
     assert!(matches!(driver.check(), Err(DriverError::Gone { .. })));
     // Rings are memory: they go on, into the void.
-    assert!(driver.send(0, &[0; 60]).unwrap());
-    driver.flush(0).unwrap();
+    assert!(driver.send(&[0; 60]).unwrap());
+    driver.flush();
 }
 
 #[test]
 fn callers_mistakes_are_named() {
     let mut driver = attach(|request| Some(honest(request))).unwrap();
-    let wrong = driver.send(0, &[0; 13]);
+    let wrong = driver.send(&[0; 13]);
     assert!(matches!(wrong, Err(DriverError::Frame { length: 13, largest: 1518 })));
-    assert!(matches!(driver.send(0, &[0; 1519]), Err(DriverError::Frame { .. })));
-    assert!(matches!(driver.send(1, &[0; 60]), Err(DriverError::NoQueue { queue: 1, pairs: 1 })));
-    assert!(matches!(driver.set_coalescing(8, 0), Err(DriverError::Lacks(_))));
-    let nobody = Driver::connect("/nonexistent".as_ref(), DriverSettings::default());
-    assert!(matches!(nobody, Err(DriverError::Connect { .. })));
+    assert!(matches!(driver.send(&[0; 1519]), Err(DriverError::Frame { .. })));
+    let missing = VirtioDriver::connect("/nonexistent".as_ref(), DriverSettings::default());
+    assert!(matches!(missing, Err(DriverError::Connect { .. })));
 }

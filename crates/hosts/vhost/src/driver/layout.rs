@@ -1,6 +1,6 @@
 //! Where rings and packet buffers are in the shared memory.
 
-use super::ring::Place;
+use super::ring::RingLayout;
 use sys::memory::{CACHE_LINE, Layout};
 
 /// What stands before each frame: `virtio_net_hdr_v1` of `include/uapi/linux/virtio_net.h`.
@@ -25,9 +25,9 @@ pub(super) const RING_BASE: u64 = 0x2_0000_0000;
 
 /// A ring and its buffers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Queue {
+pub(super) struct QueueLayout {
     /// The ring.
-    pub ring: Place,
+    pub ring: RingLayout,
     /// The first buffer.
     pub buffers: usize,
     /// From one buffer to the next, in bytes.
@@ -36,10 +36,10 @@ pub(super) struct Queue {
     pub room: usize,
 }
 
-impl Queue {
+impl QueueLayout {
     /// Takes room for a ring of `size` buffers of `room` bytes.
     pub(super) fn take(layout: &mut Layout, size: u16, room: usize) -> Self {
-        let ring = Place::take(layout, size);
+        let ring = RingLayout::take(layout, size);
         // An odd number of cache lines: buffers that begin at multiples of a power of two would
         // share few of the sets of a cache.
         let stride = (room.div_ceil(CACHE_LINE) | 1) * CACHE_LINE;
@@ -67,7 +67,7 @@ mod tests {
     fn buffers_hold_what_they_must_and_spread_over_the_cache() {
         for room in [26, 76, 1526, 1530, 1536, 2048, 9030] {
             let mut layout = Layout::default();
-            let queue = Queue::take(&mut layout, 8, room);
+            let queue = QueueLayout::take(&mut layout, 8, room);
             assert!(queue.stride >= room && queue.stride / CACHE_LINE % 2 == 1);
             assert!(layout.bytes() >= queue.buffers + 8 * queue.stride);
             assert_eq!(queue.address(1) - queue.address(0), queue.stride as u64);

@@ -10,37 +10,37 @@
 //!
 //! # How it works
 //!
-//! [`Driver::connect`] speaks vhost-user over the socket of the port: it agrees on features, makes
-//! memory that both processes map, puts a pair of rings or more into it, and gives the device an
-//! event descriptor for each direction of news. From then on frames need no system call: they are
+//! [`VirtioDriver::connect`] speaks vhost-user over the socket of the port: it agrees on features, makes
+//! memory that both processes map, puts a pair of rings into it, and gives the device an event
+//! descriptor for each direction of news. From then on frames need no system call: they are
 //! copied into shared buffers and named in shared rings ([`ring`]).
 //!
-//! Frames that were [sent](Driver::send) are seen by the device after a [flush](Driver::flush), so
+//! Frames that were [sent](VirtioDriver::send) are seen by the device after a [flush](VirtioDriver::flush), so
 //! that a batch costs one index and at most one kick. A device that polls asks for no kicks.
 //!
 //! # Waiting for frames
 //!
 //! The interrupt is off while a process polls. One that has nothing more to do
 //!
-//! 1. [arms](Driver::arm) the queue; if something slipped in, it polls again;
-//! 2. [waits](Driver::wait), or watches [`Driver::interrupt_fd`] and then
-//!    [clears](Driver::clear_interrupt) it;
-//! 3. [receives](Driver::receive) until there are no more frames, and begins anew.
+//! 1. [arms](VirtioDriver::arm) the queue; if something slipped in, it polls again;
+//! 2. [waits](VirtioDriver::wait), or watches [`VirtioDriver::interrupt_fd`] and then
+//!    [clears](VirtioDriver::clear_interrupt) it;
+//! 3. [receives](VirtioDriver::receive) until there are no more frames, and begins anew.
 //!
 //! The order matters: the request for an interrupt is visible to the device before the ring is
 //! looked at once more. So either the device sees the request, or the driver sees the frame.
 //!
 //! ```no_run
-//! use vhost::driver::{Driver, DriverSettings};
+//! use vhost::driver::{DriverSettings, VirtioDriver};
 //! use std::time::Duration;
 //!
-//! let mut driver = Driver::connect("nic.sock".as_ref(), DriverSettings::default())?;
-//! driver.send(0, &[0xFF; 60])?;
-//! driver.flush(0)?;
+//! let mut driver = VirtioDriver::connect("nic.sock".as_ref(), DriverSettings::default())?;
+//! driver.send(&[0xFF; 60])?;
+//! driver.flush();
 //! loop {
-//!     let frames = driver.receive(0, 64, |frame| println!("{} bytes", frame.len()))?;
-//!     if frames == 0 && !driver.arm(0)? {
-//!         driver.wait(0, Duration::from_secs(1))?;
+//!     let frames = driver.receive(64, |frame| println!("{} bytes", frame.len()))?;
+//!     if frames == 0 && !driver.arm() {
+//!         driver.wait(Duration::from_secs(1))?;
 //!     }
 //! }
 //! # Ok::<(), vhost::driver::DriverError>(())
@@ -55,65 +55,90 @@
 //! # Limits
 //!
 //! Frames are complete: no checksums or segmentation are left to the device. The device is not
-//! trusted ([`ring`]); one that breaks the rules makes calls on that queue fail, and nothing worse.
-//! A device that vanishes is noticed by [`Driver::wait`], [`Driver::check`] and all commands, not
+//! trusted ([`ring`]); one that breaks the rules makes calls fail, and nothing worse.
+//! A device that vanishes is noticed by [`VirtioDriver::wait`] and [`VirtioDriver::check`], not
 //! by sending and receiving, which do not look at the socket.
 
-mod control;
 mod error;
 mod frontend;
 #[cfg(test)]
 mod frontend_tests;
 mod layout;
-mod pair;
 mod receive;
 pub mod ring;
 #[cfg(test)]
 mod ring_tests;
-mod settings;
 mod setup;
 mod transmit;
 
 use std::fmt;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use virtio_bindings::virtio_net::{VIRTIO_NET_F_NOTF_COAL, VIRTIO_NET_F_VQ_NOTF_COAL};
-
 pub use error::DriverError;
-pub use pair::PairCounters;
-pub use settings::DriverSettings;
 
-use control::Controller;
 use frontend::Frontend;
 use layout::MIN_FRAME;
-use pair::Pair;
+use receive::Receiver;
 use setup::Agreement;
+use transmit::Transmitter;
 
-/// A process's end of a port. Dropping it unplugs the port.
-pub struct Driver {
-    frontend: Frontend,
-    agreement: Agreement,
-    pairs: Box<[Pair]>,
-    control: Option<Controller>,
+/// What a driver asks of its port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DriverSettings {
+    /// Buffers of each ring: a power of two, 2 to 16,384.
+    pub ring_size: u16,
+    /// The largest packet that is sent or received, without the Ethernet header, in bytes. The
+    /// port may allow less; `None` is as much as it allows.
+    pub mtu: Option<u16>,
 }
 
-impl fmt::Debug for Driver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Driver")
-            .field("pairs", &self.pairs.len())
-            .field("agreement", &self.agreement)
-            .finish_non_exhaustive()
+impl Default for DriverSettings {
+    /// Rings of 256, and the MTU of the port.
+    fn default() -> Self {
+        Self { ring_size: 256, mtu: None }
     }
 }
 
-impl Driver {
+/// What happened on a driver's pair of queues so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DriverCounters {
+    /// Frames that were put into the ring.
+    pub sent: u64,
+    /// How often there was no room for a frame.
+    pub full: u64,
+    /// Frames that were delivered or were too long.
+    pub received: u64,
+    /// Of these, frames that were longer than the MTU allows, and were dropped.
+    pub oversized: u64,
+    /// How often the device was notified: each is a system call.
+    pub kicks: u64,
+}
+
+/// A process's end of a port, with a pair of queues. Dropping it unplugs the port.
+pub struct VirtioDriver {
+    frontend: Frontend,
+    agreement: Agreement,
+    receiver: Receiver,
+    transmitter: Transmitter,
+    /// What the device makes readable, for frames that came and for room to send.
+    interrupt: OwnedFd,
+}
+
+impl fmt::Debug for VirtioDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VirtioDriver").field("agreement", &self.agreement).finish_non_exhaustive()
+    }
+}
+
+impl VirtioDriver {
     /// Attaches to the port whose socket is at `path`.
     ///
     /// # Errors
-    /// If nobody answers there, the settings do not fit the port, or the kernel gives no memory.
+    /// If nothing listens there, the settings do not fit the port, or the kernel gives no memory.
     pub fn connect(path: &Path, settings: DriverSettings) -> Result<Self, DriverError> {
         Self::negotiate(Frontend::connect(path)?, settings)
     }
@@ -128,17 +153,12 @@ impl Driver {
 
     fn negotiate(mut frontend: Frontend, settings: DriverSettings) -> Result<Self, DriverError> {
         let agreement = Agreement::reach(&mut frontend, &settings)?;
-        let (pairs, control) = setup::start(&mut frontend, &agreement, &settings)?;
-        let mut driver = Self { frontend, agreement, pairs, control };
-        if settings.pairs > 1 {
-            let pairs = settings.pairs.to_le_bytes();
-            driver.command("use several pairs of queues", control::PAIRS_SET, &pairs)?;
-        }
-        Ok(driver)
+        let (receiver, transmitter, interrupt) =
+            setup::start(&mut frontend, &agreement, settings.ring_size)?;
+        Ok(Self { frontend, agreement, receiver, transmitter, interrupt })
     }
 
-    /// The Ethernet address of the port; 02:00:00:00:00:00 if the port has none to tell of, as
-    /// those of DPDK.
+    /// The Ethernet address of the port; 02:00:00:00:00:00 if the port has none, as those of DPDK.
     #[must_use]
     pub fn mac(&self) -> [u8; 6] {
         self.agreement.mac
@@ -150,95 +170,67 @@ impl Driver {
         self.agreement.mtu
     }
 
-    /// How many pairs of queues there are. They are numbered from 0.
-    #[must_use]
-    pub fn pairs(&self) -> u16 {
-        self.pairs.len() as u16
-    }
-
-    /// Whether the device coalesces interrupts as the driver says, for all queues and for each.
-    #[must_use]
-    pub fn coalesces(&self) -> [bool; 2] {
-        [VIRTIO_NET_F_NOTF_COAL, VIRTIO_NET_F_VQ_NOTF_COAL].map(|bit| self.agreement.has(bit))
-    }
-
-    /// Puts a frame, from the Ethernet header on, into the ring of `queue`. The device sees it at
-    /// the next [`flush`](Self::flush). `false`: there is no room; all frames before it were
-    /// flushed, and room is made by the device alone.
+    /// Puts a frame, from the Ethernet header on, into the ring. The device sees it at the next
+    /// [`flush`](Self::flush). `false`: there is no room; all frames before it were flushed, and
+    /// room is made by the device alone.
     ///
     /// # Errors
-    /// If the frame is too short or too long, there is no such queue, or the device broke its ring.
+    /// If the frame is too short or too long, or the device broke its ring.
     #[inline]
-    pub fn send(&mut self, queue: u16, frame: &[u8]) -> Result<bool, DriverError> {
+    pub fn send(&mut self, frame: &[u8]) -> Result<bool, DriverError> {
         let largest = self.agreement.largest_frame();
         if !(MIN_FRAME..=largest).contains(&frame.len()) {
             return Err(DriverError::Frame { length: frame.len(), largest });
         }
-        let sent = self.pair(queue)?.transmitter.send(frame);
-        sent.map_err(|cause| DriverError::Ring { queue, ring: "transmit", cause })
+        let sent = self.transmitter.send(frame);
+        sent.map_err(|cause| DriverError::Ring { ring: "transmit", cause })
     }
 
-    /// Lets the device see what was sent on `queue`, and notifies it if it asked for that.
-    ///
-    /// # Errors
-    /// If there is no such queue.
-    pub fn flush(&mut self, queue: u16) -> Result<(), DriverError> {
-        self.pair(queue)?.transmitter.ring().flush();
-        Ok(())
+    /// Lets the device see what was sent, and notifies it if it asked for that.
+    pub fn flush(&mut self) {
+        self.transmitter.ring().flush();
     }
 
-    /// Hands up to `budget` frames that came on `queue` to `deliver`: how many came. Less than the
-    /// budget means that there are no more.
+    /// Hands up to `budget` frames that came to `deliver`: how many came. Less than the budget
+    /// means that there are no more.
     ///
     /// # Errors
-    /// If there is no such queue, or the device broke its ring.
+    /// If the device broke its ring.
     #[inline]
     pub fn receive(
         &mut self,
-        queue: u16,
         budget: usize,
         deliver: impl FnMut(&[u8]),
     ) -> Result<usize, DriverError> {
-        let received = self.pair(queue)?.receiver.receive(budget, deliver);
-        received.map_err(|cause| DriverError::Ring { queue, ring: "receive", cause })
+        let received = self.receiver.receive(budget, deliver);
+        received.map_err(|cause| DriverError::Ring { ring: "receive", cause })
     }
 
-    /// Asks for an interrupt when a frame comes on `queue`. `true`: one is there already, so there
-    /// may be no interrupt, and it is for the caller to receive it.
-    ///
-    /// # Errors
-    /// If there is no such queue.
-    pub fn arm(&mut self, queue: u16) -> Result<bool, DriverError> {
-        Ok(self.pair(queue)?.receiver.ring().arm(1))
+    /// Asks for an interrupt when a frame comes. `true`: one is there already, so there may be no
+    /// interrupt, and it is for the caller to receive it.
+    pub fn arm(&mut self) -> bool {
+        self.receiver.ring().arm(1)
     }
 
-    /// Asks for an interrupt when there is room to send on `queue` again, after
-    /// [`send`](Self::send) has said that there is none. `true`: there is room already, or soon,
-    /// so there may be no interrupt.
+    /// Asks for an interrupt when there is room to send again, after [`send`](Self::send) has said
+    /// that there is none. `true`: there is room already, or soon, so there may be no interrupt.
     ///
     /// # Errors
-    /// If there is no such queue, or the device broke its ring.
-    pub fn arm_send(&mut self, queue: u16) -> Result<bool, DriverError> {
-        let armed = self.pair(queue)?.transmitter.arm();
-        armed.map_err(|cause| DriverError::Ring { queue, ring: "transmit", cause })
+    /// If the device broke its ring.
+    pub fn arm_send(&mut self) -> Result<bool, DriverError> {
+        let armed = self.transmitter.arm();
+        armed.map_err(|cause| DriverError::Ring { ring: "transmit", cause })
     }
 
-    /// What becomes readable when `queue` interrupts, for frames that came and for room to send.
-    ///
-    /// # Errors
-    /// If there is no such queue.
-    pub fn interrupt_fd(&self, queue: u16) -> Result<BorrowedFd<'_>, DriverError> {
-        let pair = self.pairs.get(usize::from(queue));
-        Ok(pair.ok_or_else(|| no_queue(queue, self.pairs.len()))?.interrupt.as_fd())
+    /// What becomes readable at an interrupt, for frames that came and for room to send.
+    #[must_use]
+    pub fn interrupt_fd(&self) -> BorrowedFd<'_> {
+        self.interrupt.as_fd()
     }
 
     /// Makes [`interrupt_fd`](Self::interrupt_fd) unreadable until the next interrupt.
-    ///
-    /// # Errors
-    /// If there is no such queue.
-    pub fn clear_interrupt(&mut self, queue: u16) -> Result<(), DriverError> {
-        frontend::clear(self.interrupt_fd(queue)?);
-        Ok(())
+    pub fn clear_interrupt(&mut self) {
+        frontend::clear(self.interrupt_fd());
     }
 
     /// What becomes readable when the device hangs up; [`check`](Self::check) fails then.
@@ -247,12 +239,12 @@ impl Driver {
         self.frontend.connection()
     }
 
-    /// Waits for an interrupt of `queue` and clears it; `false` if there was none within `timeout`.
+    /// Waits for an interrupt and clears it; `false` if there was none within `timeout`.
     ///
     /// # Errors
-    /// If there is no such queue, or the device has hung up.
-    pub fn wait(&self, queue: u16, timeout: Duration) -> Result<bool, DriverError> {
-        self.frontend.wait("wait for an interrupt", self.interrupt_fd(queue)?, timeout)
+    /// If the device has hung up.
+    pub fn wait(&self, timeout: Duration) -> Result<bool, DriverError> {
+        self.frontend.wait("wait for an interrupt", self.interrupt_fd(), timeout)
     }
 
     /// Looks whether the device is still there.
@@ -263,85 +255,22 @@ impl Driver {
         self.frontend.check("look after the NIC")
     }
 
-    /// Sets the coalescing of all receive queues, as `ethtool -C` does: an interrupt at the latest
-    /// `usecs` microseconds after a frame, or after `frames` frames.
-    ///
-    /// # Errors
-    /// If the device cannot do so or refuses.
-    pub fn set_coalescing(&mut self, usecs: u32, frames: u32) -> Result<(), DriverError> {
-        if !self.agreement.has(VIRTIO_NET_F_NOTF_COAL) {
-            return Err(DriverError::Lacks("coalescing (VIRTIO_NET_F_NOTF_COAL)"));
-        }
-        // virtio_net_ctrl_coal_rx
-        let mut data = [0; 8];
-        data[..4].copy_from_slice(&frames.to_le_bytes());
-        data[4..].copy_from_slice(&usecs.to_le_bytes());
-        self.command("set the coalescing", control::COALESCE_RECEIVE, &data)
+    /// What happened so far.
+    #[must_use]
+    pub fn counters(&self) -> DriverCounters {
+        let [received, oversized, receive_kicks] = self.receiver.counters();
+        let [sent, full, transmit_kicks] = self.transmitter.counters();
+        let kicks = receive_kicks + transmit_kicks;
+        DriverCounters { sent, full, received, oversized, kicks }
     }
 
-    /// Sets the coalescing of one receive queue.
+    /// Stops both rings in good order: when this returns, the device touches the memory no more.
     ///
-    /// # Errors
-    /// If there is no such queue, or the device cannot do so or refuses.
-    pub fn set_queue_coalescing(
-        &mut self,
-        queue: u16,
-        usecs: u32,
-        frames: u32,
-    ) -> Result<(), DriverError> {
-        self.pair(queue)?;
-        if !self.agreement.has(VIRTIO_NET_F_VQ_NOTF_COAL) {
-            return Err(DriverError::Lacks("coalescing by queue (VIRTIO_NET_F_VQ_NOTF_COAL)"));
-        }
-        // virtio_net_ctrl_coal_vq: the ring, two bytes of zeros, frames, microseconds
-        let mut data = [0; 12];
-        data[..2].copy_from_slice(&(2 * queue).to_le_bytes());
-        data[4..8].copy_from_slice(&frames.to_le_bytes());
-        data[8..].copy_from_slice(&usecs.to_le_bytes());
-        self.command("set the coalescing of a queue", control::COALESCE_QUEUE, &data)
-    }
-
-    /// What happened on `queue` so far.
-    ///
-    /// # Errors
-    /// If there is no such queue.
-    pub fn counters(&self, queue: u16) -> Result<PairCounters, DriverError> {
-        let pair = self.pairs.get(usize::from(queue));
-        Ok(pair.ok_or_else(|| no_queue(queue, self.pairs.len()))?.counters())
-    }
-
-    /// Stops all rings in good order: when this returns, the device touches the memory no more.
-    ///
-    /// Frames that the device has not taken from the transmit rings are lost.
+    /// Frames that the device has not taken from the transmit ring are lost.
     ///
     /// # Errors
     /// If the device is gone or answers nonsense; the port is unplugged all the same.
     pub fn disconnect(mut self) -> Result<(), DriverError> {
-        let control = self.control.as_ref().map(|_| self.agreement.control_ring());
-        for index in (0..2 * u32::from(self.pairs())).chain(control) {
-            self.frontend.stop(index)?;
-        }
-        Ok(())
+        (0..2).try_for_each(|index| self.frontend.stop(index).map(drop))
     }
-
-    fn pair(&mut self, queue: u16) -> Result<&mut Pair, DriverError> {
-        let pairs = self.pairs.len();
-        self.pairs.get_mut(usize::from(queue)).ok_or_else(|| no_queue(queue, pairs))
-    }
-
-    fn command(
-        &mut self,
-        operation: &'static str,
-        command: [u8; 2],
-        data: &[u8],
-    ) -> Result<(), DriverError> {
-        let control = self.control.as_mut().ok_or(DriverError::Lacks("a control queue"))?;
-        control.command(&self.frontend, operation, command, data)
-    }
-}
-
-/// Made only when it is needed: an error that is made to be dropped costs every frame something.
-#[cold]
-fn no_queue(queue: u16, pairs: usize) -> DriverError {
-    DriverError::NoQueue { queue, pairs: pairs as u16 }
 }

@@ -1,11 +1,11 @@
 //! Frames in: buffers that the device fills, and gives back in its own time.
 //!
 //! All buffers belong to the device except while one is read. What it wrote is copied out, so that
-//! it cannot change under whoever looks at it, and the buffer goes back at once.
+//! it cannot change while the caller looks at it, and the buffer goes back at once.
 
 use std::sync::Arc;
 
-use super::layout::{self, HEADER, MIN_FRAME};
+use super::layout::{HEADER, MIN_FRAME, QueueLayout};
 use super::ring::{Ring, RingError, Used, WRITE};
 use sys::memory::{Buffers, SharedMemory};
 
@@ -31,7 +31,7 @@ impl Receiver {
     /// A queue with all its buffers handed to the device, which does not know it yet.
     pub(super) fn new(
         memory: &Arc<SharedMemory>,
-        place: &layout::Queue,
+        place: &QueueLayout,
         mut ring: Ring,
         merges: bool,
         largest: usize,
@@ -40,7 +40,7 @@ impl Receiver {
         let room = place.room as u32;
         for id in 0..ring.size() {
             ring.place(id, place.address(id));
-            ring.describe(id, room, WRITE, 0);
+            ring.describe(id, room, WRITE);
             ring.post(id);
         }
         let frame = vec![0; largest].into();

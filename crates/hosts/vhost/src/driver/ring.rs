@@ -32,13 +32,10 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, fence};
 
 use virtio_bindings::virtio_ring::{
-    VRING_AVAIL_F_NO_INTERRUPT, VRING_DESC_F_NEXT, VRING_DESC_F_WRITE, VRING_USED_F_NO_NOTIFY,
+    VRING_AVAIL_F_NO_INTERRUPT, VRING_DESC_F_WRITE, VRING_USED_F_NO_NOTIFY,
 };
 
 use sys::memory::{Layout, SharedMemory, Words};
-
-/// Descriptor flag: the chain goes on.
-pub(super) const NEXT: u16 = VRING_DESC_F_NEXT as u16;
 
 /// Descriptor flag: the device writes there.
 pub(super) const WRITE: u16 = VRING_DESC_F_WRITE as u16;
@@ -105,7 +102,7 @@ pub enum RingError {
 
 /// Where the parts of a ring are, in bytes from the start of the memory.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct RingLayout {
     /// How many buffers it has: a power of two, at most [`MAX_RING`].
     pub size: u16,
     /// The descriptor table.
@@ -116,7 +113,7 @@ pub(super) struct Place {
     pub used: usize,
 }
 
-impl Place {
+impl RingLayout {
     /// Takes room for a ring.
     pub(super) fn take(layout: &mut Layout, size: u16) -> Self {
         let entries = usize::from(size);
@@ -171,7 +168,7 @@ impl Ring {
     /// An empty ring in memory that is all zeros, without interrupts.
     pub(super) fn new(
         memory: &Arc<SharedMemory>,
-        place: Place,
+        place: RingLayout,
         kick: OwnedFd,
         event_index: bool,
     ) -> Self {
@@ -221,10 +218,10 @@ impl Ring {
         self.descriptors[2 * usize::from(id)].store(address.to_le(), Relaxed);
     }
 
-    /// Says what descriptor `id` is: its length, its flags, and which one is next if they say so.
+    /// Sets length and flags of descriptor `id`.
     #[inline]
-    pub(super) fn describe(&mut self, id: u16, length: u32, flags: u16, next: u16) {
-        let word = u64::from(length) | u64::from(flags) << 32 | u64::from(next) << 48;
+    pub(super) fn describe(&mut self, id: u16, length: u32, flags: u16) {
+        let word = u64::from(length) | u64::from(flags) << 32;
         let written = &mut self.written[usize::from(id)];
         if *written != word {
             *written = word;
@@ -232,7 +229,7 @@ impl Ring {
         }
     }
 
-    /// Puts the chain that begins at `id` into the available ring. The device sees it when it is
+    /// Puts buffer `id` into the available ring. The device sees it when it is
     /// [published](Self::publish).
     #[inline]
     pub(super) fn post(&mut self, id: u16) {
@@ -280,7 +277,7 @@ impl Ring {
     }
 
     /// How many buffers the device has used that were not taken yet.
-    pub(super) fn used(&mut self) -> Result<u16, RingError> {
+    fn used(&mut self) -> Result<u16, RingError> {
         if self.seen == self.taken {
             self.look()?;
         }

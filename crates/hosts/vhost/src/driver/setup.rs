@@ -5,60 +5,45 @@
 //! its size, base, addresses, descriptors, and that it is enabled.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 
 use rustix::event::{EventfdFlags, eventfd};
 use virtio_bindings::virtio_config::VIRTIO_F_VERSION_1;
 use virtio_bindings::virtio_net::{
-    VIRTIO_NET_F_CTRL_VQ, VIRTIO_NET_F_MAC, VIRTIO_NET_F_MQ, VIRTIO_NET_F_MRG_RXBUF,
-    VIRTIO_NET_F_MTU, VIRTIO_NET_F_NOTF_COAL, VIRTIO_NET_F_STATUS, VIRTIO_NET_F_VQ_NOTF_COAL,
+    VIRTIO_NET_F_MAC, VIRTIO_NET_F_MRG_RXBUF, VIRTIO_NET_F_MTU, VIRTIO_NET_F_STATUS,
 };
 use virtio_bindings::virtio_ring::VIRTIO_RING_F_EVENT_IDX;
 
-use super::control::{self, Controller};
+use super::DriverSettings;
 use super::error::DriverError;
 use super::frontend::Frontend;
-use super::layout::{self, BUFFER_BASE, RING_BASE};
-use super::pair::Pair;
+use super::layout::{self, BUFFER_BASE, QueueLayout, RING_BASE};
 use super::receive::Receiver;
 use super::ring::{MAX_RING, Ring};
-use super::settings::DriverSettings;
 use super::transmit::Transmitter;
-use crate::message::{
-    F_PROTOCOL_FEATURES, PROTOCOL_F_CONFIG, PROTOCOL_F_MQ, PROTOCOL_F_REPLY_ACK, Region, Request,
+use crate::transport::message::{
+    F_PROTOCOL_FEATURES, FrontendRequest, PROTOCOL_F_CONFIG, PROTOCOL_F_REPLY_ACK, Region,
     VringAddress, VringFd, VringState,
 };
 use sys::memory::{Layout, SharedMemory};
 
 /// The features that are wanted if there are any.
-const WANTED: [u32; 10] = [
+const WANTED: [u32; 6] = [
     VIRTIO_F_VERSION_1,
     VIRTIO_RING_F_EVENT_IDX,
     VIRTIO_NET_F_MAC,
     VIRTIO_NET_F_MTU,
     VIRTIO_NET_F_MRG_RXBUF,
     VIRTIO_NET_F_STATUS,
-    VIRTIO_NET_F_CTRL_VQ,
-    VIRTIO_NET_F_MQ,
-    VIRTIO_NET_F_NOTF_COAL,
-    VIRTIO_NET_F_VQ_NOTF_COAL,
 ];
 
 /// Bytes of `virtio_net_config` (`include/uapi/linux/virtio_net.h`) up to and with `mtu`, and where
 /// its fields are.
 const CONFIGURATION: usize = 12;
-const MAX_PAIRS_AT: usize = 8;
 
 /// The features whose values are in the configuration.
-const CONFIGURED: [u32; 5] = [
-    VIRTIO_NET_F_MAC,
-    VIRTIO_NET_F_MTU,
-    VIRTIO_NET_F_STATUS,
-    VIRTIO_NET_F_CTRL_VQ,
-    VIRTIO_NET_F_MQ,
-];
+const CONFIGURED: [u32; 3] = [VIRTIO_NET_F_MAC, VIRTIO_NET_F_MTU, VIRTIO_NET_F_STATUS];
 
-/// The configuration of a device that has none: an address that nobody owns.
+/// The configuration of a device that has none: an address without an owner.
 const UNCONFIGURED: [u8; CONFIGURATION] = [2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 const MTU_AT: usize = 10;
 
@@ -76,8 +61,6 @@ pub(super) struct Agreement {
     pub mac: [u8; 6],
     /// The largest packet.
     pub mtu: u16,
-    /// Pairs of queues that the device has; the control queue comes after them.
-    max_pairs: u16,
 }
 
 impl Agreement {
@@ -91,26 +74,21 @@ impl Agreement {
         usize::from(self.mtu) + layout::FRAMING
     }
 
-    /// The index of the control queue (virtio 1.2, section 5.1.2).
-    pub(super) fn control_ring(&self) -> u32 {
-        2 * u32::from(self.max_pairs)
-    }
-
     /// Negotiates, up to the features.
     pub(super) fn reach(
         frontend: &mut Frontend,
         settings: &DriverSettings,
     ) -> Result<Self, DriverError> {
         check(settings)?;
-        frontend.request("become the owner of the port", &Request::SetOwner, &[])?;
-        let offered = frontend.ask("read the NIC's features", &Request::GetFeatures)?;
+        frontend.request("become the owner of the port", &FrontendRequest::SetOwner, &[])?;
+        let offered = frontend.ask("read the NIC's features", &FrontendRequest::GetFeatures)?;
         if offered & F_PROTOCOL_FEATURES == 0 {
             return Err(DriverError::Lacks("vhost-user protocol features"));
         }
-        let protocol =
-            frontend.ask("read the NIC's protocol features", &Request::GetProtocolFeatures)?;
-        let protocol = protocol & (PROTOCOL_F_MQ | PROTOCOL_F_REPLY_ACK | PROTOCOL_F_CONFIG);
-        let request = Request::SetProtocolFeatures(protocol);
+        let protocol = frontend
+            .ask("read the NIC's protocol features", &FrontendRequest::GetProtocolFeatures)?;
+        let protocol = protocol & (PROTOCOL_F_REPLY_ACK | PROTOCOL_F_CONFIG);
+        let request = FrontendRequest::SetProtocolFeatures(protocol);
         frontend.request("choose protocol features", &request, &[])?;
         if protocol & PROTOCOL_F_REPLY_ACK != 0 {
             frontend.expect_acknowledgements();
@@ -124,7 +102,7 @@ impl Agreement {
         }
         let read = is_configured.then_some(|length| frontend.configuration(length));
         let agreement = Self::from_configuration(features, settings, read)?;
-        let request = Request::SetFeatures(features | F_PROTOCOL_FEATURES);
+        let request = FrontendRequest::SetFeatures(features | F_PROTOCOL_FEATURES);
         frontend.request("choose features", &request, &[])?;
         Ok(agreement)
     }
@@ -134,7 +112,7 @@ impl Agreement {
         settings: &DriverSettings,
         read: Option<impl FnOnce(usize) -> Result<Vec<u8>, DriverError>>,
     ) -> Result<Self, DriverError> {
-        let mut agreement = Self { features, mac: [0; 6], mtu: USUAL_MTU, max_pairs: 1 };
+        let mut agreement = Self { features, mac: [0; 6], mtu: USUAL_MTU };
         if !agreement.has(VIRTIO_F_VERSION_1) {
             return Err(DriverError::Lacks("virtio version 1"));
         }
@@ -143,34 +121,20 @@ impl Agreement {
         }
         let bytes = read.map_or(Ok(UNCONFIGURED.into()), |read| read(CONFIGURATION))?;
         agreement.mac.copy_from_slice(&bytes[..6]);
-        let field = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
-        if agreement.has(VIRTIO_NET_F_MQ) {
-            agreement.max_pairs = field(MAX_PAIRS_AT).max(1);
-        }
-        let limit = agreement.has(VIRTIO_NET_F_MTU).then(|| field(MTU_AT).max(MIN_MTU));
+        let limit = agreement
+            .has(VIRTIO_NET_F_MTU)
+            .then(|| u16::from_le_bytes([bytes[MTU_AT], bytes[MTU_AT + 1]]).max(MIN_MTU));
         agreement.mtu = match (settings.mtu, limit) {
             (Some(asked), Some(limit)) => asked.min(limit),
             (asked, limit) => asked.or(limit).unwrap_or(USUAL_MTU),
         };
-        if settings.pairs > agreement.max_pairs {
-            return Err(DriverError::Setting {
-                what: format!("{} pairs of queues", settings.pairs),
-                range: format!("1 to {}, as many as the NIC's port has", agreement.max_pairs),
-            });
-        }
-        if settings.pairs > 1 && !agreement.has(VIRTIO_NET_F_CTRL_VQ) {
-            return Err(DriverError::Lacks("a control queue, which several pairs need"));
-        }
         Ok(agreement)
     }
 }
 
 fn check(settings: &DriverSettings) -> Result<(), DriverError> {
-    let DriverSettings { pairs, ring_size, mtu } = *settings;
+    let DriverSettings { ring_size, mtu } = *settings;
     let wrong = |what: String, range: String| Err(DriverError::Setting { what, range });
-    if !(1..=128).contains(&pairs) {
-        return wrong(format!("{pairs} pairs of queues"), "1 to 128".into());
-    }
     if !ring_size.is_power_of_two() || !(2..=MAX_RING).contains(&ring_size) {
         return wrong(format!("rings of {ring_size}"), format!("a power of two, 2 to {MAX_RING}"));
     }
@@ -180,27 +144,18 @@ fn check(settings: &DriverSettings) -> Result<(), DriverError> {
     }
 }
 
-/// Makes memory and rings, and passes them to the device.
+/// Makes memory and both rings, and passes them to the device; with what it interrupts by.
 pub(super) fn start(
     frontend: &mut Frontend,
     agreement: &Agreement,
-    settings: &DriverSettings,
-) -> Result<(Box<[Pair]>, Option<Controller>), DriverError> {
+    ring_size: u16,
+) -> Result<(Receiver, Transmitter, OwnedFd), DriverError> {
     let mut layout = Layout::default();
     let largest = agreement.largest_frame();
     let merges = agreement.has(VIRTIO_NET_F_MRG_RXBUF);
-    let receive_room = layout::receive_room(largest, merges);
-    let size = settings.ring_size;
-    let places: Vec<_> = (0..settings.pairs)
-        .map(|_| {
-            let receive = layout::Queue::take(&mut layout, size, receive_room);
-            let transmit = layout::Queue::take(&mut layout, size, layout::HEADER + largest);
-            (receive, transmit)
-        })
-        .collect();
-    let control = agreement
-        .has(VIRTIO_NET_F_CTRL_VQ)
-        .then(|| layout::Queue::take(&mut layout, control::RING, control::ROOM));
+    let room = layout::receive_room(largest, merges);
+    let receive = QueueLayout::take(&mut layout, ring_size, room);
+    let transmit = QueueLayout::take(&mut layout, ring_size, layout::HEADER + largest);
     let memory = SharedMemory::new(layout.bytes())
         .map_err(|cause| DriverError::System { operation: "share memory with the NIC", cause })?;
     let region = Region {
@@ -209,72 +164,52 @@ pub(super) fn start(
         user_address: RING_BASE,
         file_offset: 0,
     };
-    let table = Request::SetMemTable(vec![region]);
+    let table = FrontendRequest::SetMemTable(vec![region]);
     frontend.request("share memory with the NIC", &table, &[memory.file()])?;
-    let mut setup = Setup { frontend, agreement, memory: &memory };
-    let pair = |(number, (receive, transmit)): (usize, &(layout::Queue, layout::Queue))| {
-        let number = 2 * number as u32;
-        let interrupt = event()?;
-        let ring = setup.ring(number, receive, &interrupt)?;
-        let receiver = Receiver::new(&memory, receive, ring, merges, largest);
-        let ring = setup.ring(number + 1, transmit, &interrupt)?;
-        let transmitter = Transmitter::new(&memory, transmit, ring);
-        Ok::<_, DriverError>(Pair { receiver, transmitter, interrupt })
-    };
-    let mut pairs = places.iter().enumerate().map(pair).collect::<Result<Box<[_]>, _>>()?;
-    let control = match &control {
-        Some(place) => {
-            let interrupt = event()?;
-            let ring = setup.ring(agreement.control_ring(), place, &interrupt)?;
-            Some(Controller::new(&memory, place, ring, interrupt))
-        }
-        None => None,
-    };
-    for pair in &mut pairs {
-        // The buffers that frames come into.
-        pair.receiver.ring().flush();
-    }
-    Ok((pairs, control))
-}
-
-/// What making a ring takes.
-struct Setup<'a> {
-    frontend: &'a mut Frontend,
-    agreement: &'a Agreement,
-    memory: &'a Arc<SharedMemory>,
-}
-
-impl Setup<'_> {
-    /// Makes ring `index`, whose device interrupts through `interrupt`.
-    fn ring(
-        &mut self,
-        index: u32,
-        place: &layout::Queue,
-        interrupt: &OwnedFd,
-    ) -> Result<Ring, DriverError> {
-        let operation = "start a ring";
-        let at = |offset: usize| RING_BASE + offset as u64;
-        let state = |number| VringState { index, number };
-        let fd = VringFd { index: index as u8, none: false };
-        let address = VringAddress {
-            index,
-            flags: 0,
-            descriptors: at(place.ring.descriptors),
-            used: at(place.ring.used),
-            available: at(place.ring.available),
-            log: 0,
-        };
-        let event_index = self.agreement.has(VIRTIO_RING_F_EVENT_IDX);
-        let ring = Ring::new(self.memory, place.ring, event()?, event_index);
-        let size = place.ring.size.into();
-        self.frontend.request(operation, &Request::SetVringNum(state(size)), &[])?;
-        self.frontend.request(operation, &Request::SetVringBase(state(0)), &[])?;
-        self.frontend.request(operation, &Request::SetVringAddr(address), &[])?;
-        self.frontend.request(operation, &Request::SetVringCall(fd), &[interrupt.as_fd()])?;
-        self.frontend.request(operation, &Request::SetVringKick(fd), &[ring.kick_fd().as_fd()])?;
-        self.frontend.request(operation, &Request::SetVringEnable(state(1)), &[])?;
+    let interrupt = event()?;
+    let mut ring = |index: u32, place: &QueueLayout| -> Result<Ring, DriverError> {
+        let event_index = agreement.has(VIRTIO_RING_F_EVENT_IDX);
+        let ring = Ring::new(&memory, place.ring, event()?, event_index);
+        pass(frontend, index, place, &ring, &interrupt)?;
         Ok(ring)
+    };
+    let mut receiver = Receiver::new(&memory, &receive, ring(0, &receive)?, merges, largest);
+    let transmitter = Transmitter::new(&memory, &transmit, ring(1, &transmit)?);
+    // The buffers that frames come into.
+    receiver.ring().flush();
+    Ok((receiver, transmitter, interrupt))
+}
+
+/// Passes ring `index` to the device, which interrupts through `interrupt`.
+fn pass(
+    frontend: &mut Frontend,
+    index: u32,
+    place: &QueueLayout,
+    ring: &Ring,
+    interrupt: &OwnedFd,
+) -> Result<(), DriverError> {
+    let at = |offset: usize| RING_BASE + offset as u64;
+    let state = |number| VringState { index, number };
+    let fd = VringFd { index: index as u8, none: false };
+    let address = VringAddress {
+        index,
+        flags: 0,
+        descriptors: at(place.ring.descriptors),
+        used: at(place.ring.used),
+        available: at(place.ring.available),
+        log: 0,
+    };
+    for (request, fds) in [
+        (FrontendRequest::SetVringNum(state(place.ring.size.into())), &[][..]),
+        (FrontendRequest::SetVringBase(state(0)), &[]),
+        (FrontendRequest::SetVringAddr(address), &[]),
+        (FrontendRequest::SetVringCall(fd), &[interrupt.as_fd()]),
+        (FrontendRequest::SetVringKick(fd), &[ring.kick_fd().as_fd()]),
+        (FrontendRequest::SetVringEnable(state(1)), &[]),
+    ] {
+        frontend.request("start a ring", &request, fds)?;
     }
+    Ok(())
 }
 
 /// What one side makes readable for the other.
@@ -300,12 +235,12 @@ mod tests {
     }
 
     #[test]
-    fn device_without_a_configuration_has_an_address_that_nobody_owns() {
+    fn device_without_a_configuration_has_an_address_without_an_owner() {
         let features = 1 << VIRTIO_F_VERSION_1;
         let read = None::<fn(usize) -> Result<Vec<u8>, DriverError>>;
         let agreement = Agreement::from_configuration(features, &DriverSettings::default(), read);
-        let Agreement { mac, mtu, max_pairs, .. } = agreement.unwrap();
-        assert_eq!((mac, mtu, max_pairs), ([2, 0, 0, 0, 0, 0], USUAL_MTU, 1));
+        let Agreement { mac, mtu, .. } = agreement.unwrap();
+        assert_eq!((mac, mtu), ([2, 0, 0, 0, 0, 0], USUAL_MTU));
     }
 
     #[test]
@@ -327,11 +262,6 @@ mod tests {
         assert!(matches!(reach(0, settings), Err(DriverError::Lacks("virtio version 1"))));
         let no_mac = 1 << VIRTIO_F_VERSION_1;
         assert!(matches!(reach(no_mac, settings), Err(DriverError::Lacks("a MAC address"))));
-        let two = DriverSettings { pairs: 2, ..settings };
-        assert!(matches!(reach(BASE, two), Err(DriverError::Setting { .. })));
-        let queues = BASE | 1 << VIRTIO_NET_F_MQ;
-        assert!(matches!(reach(queues, two), Err(DriverError::Lacks(_))));
-        assert!(reach(queues | 1 << VIRTIO_NET_F_CTRL_VQ, two).is_ok());
     }
 
     #[test]
@@ -339,8 +269,6 @@ mod tests {
         let good = DriverSettings::default();
         assert!(check(&good).is_ok());
         for bad in [
-            DriverSettings { pairs: 0, ..good },
-            DriverSettings { pairs: 129, ..good },
             DriverSettings { ring_size: 1, ..good },
             DriverSettings { ring_size: 100, ..good },
             DriverSettings { ring_size: 0x8000, ..good },

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::layout::{self, HEADER};
+use super::layout::{HEADER, QueueLayout};
 use super::ring::{Ring, RingError};
 use sys::memory::{Buffers, SharedMemory};
 
@@ -21,7 +21,7 @@ pub(super) struct Transmitter {
 
 impl Transmitter {
     /// A queue whose buffers are all free.
-    pub(super) fn new(memory: &Arc<SharedMemory>, place: &layout::Queue, ring: Ring) -> Self {
+    pub(super) fn new(memory: &Arc<SharedMemory>, place: &QueueLayout, ring: Ring) -> Self {
         let size = ring.size();
         // Each begins with a header of zeros, which asks for no offload, and is never written.
         let buffers = Buffers::new(memory, place.buffers, size.into(), place.stride);
@@ -57,7 +57,7 @@ impl Transmitter {
         self.next = (self.next + 1) & (self.ring.size() - 1);
         self.count -= 1;
         self.buffers.write(id, HEADER, frame);
-        self.ring.describe(id, (HEADER + frame.len()) as u32, 0, 0);
+        self.ring.describe(id, (HEADER + frame.len()) as u32, 0);
         self.ring.post(id);
         self.sent += 1;
         Ok(true)

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::net::sockopt::set_socket_linger;
-use vhost::driver::Driver;
-use vhost::message::{Request, VringFd};
+use vhost::driver::VirtioDriver;
+use vhost::transport::message::{FrontendRequest, VringFd};
 
 use super::nic::{Nic, NicSettings};
 use super::rogue::{RECEIVE, Rogue, WRITE, buffer, descriptor};
@@ -37,7 +37,7 @@ fn nic() -> Nic {
 
 /// Carries frames between two honest drivers, one by one, until `attack` has ended and some more
 /// times; the longest that one took.
-fn worst(honest: &mut [Driver; 2], attack: impl FnOnce() + Send) -> Duration {
+fn worst(honest: &mut [VirtioDriver; 2], attack: impl FnOnce() + Send) -> Duration {
     let [a, b] = honest;
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -84,12 +84,12 @@ fn lingering() -> (TcpStream, TcpStream) {
 fn a_socket_that_lingers_holds_up_its_own_port_alone() {
     withstood("SO_LINGER", |path| {
         let (socket, _unread) = lingering();
-        let error = Request::SetVringErr(VringFd { index: 0, none: false }).encode(false);
+        let error = FrontendRequest::SetVringErr(VringFd { index: 0, none: false }).encode(false);
         // By a message that takes it, by one that does not, and by one that nobody reads.
-        for message in [&error[..], &Request::SetOwner.encode(false), &error[..3]] {
+        for message in [&error[..], &FrontendRequest::SetOwner.encode(false), &error[..3]] {
             let mut rogue = Rogue::connect(path).unwrap();
             rogue.say(message, &[socket.as_fd()]).unwrap();
-            let _ = rogue.ask(&Request::GetFeatures, &[]);
+            let _ = rogue.ask(&FrontendRequest::GetFeatures, &[]);
         }
         let rogue = Rogue::connect(path).unwrap();
         rogue.say(&error, &[socket.as_fd()]).unwrap();
@@ -122,7 +122,7 @@ fn a_full_eventfd_that_blocks_holds_up_nobody() {
 fn a_flood_of_messages_waits_for_its_turn() {
     withstood("SET_VRING_KICK", |path| {
         let rogue = Rogue::connect(path).unwrap();
-        let kick = Request::SetVringKick(VringFd { index: 1, none: false }).encode(false);
+        let kick = FrontendRequest::SetVringKick(VringFd { index: 1, none: false }).encode(false);
         let begin = Instant::now();
         while begin.elapsed() < FLOOD {
             // The port may be lost meanwhile.
@@ -144,7 +144,7 @@ fn frontend_that_holds_itself() {
     let itself = stream.try_clone().unwrap();
     let mut rogue = Rogue::new(stream).unwrap();
     rogue.negotiate().unwrap();
-    let call = Request::SetVringCall(VringFd { index: 0, none: false });
+    let call = FrontendRequest::SetVringCall(VringFd { index: 0, none: false });
     rogue.ask(&call, &[itself.as_fd()]).unwrap();
     println!("it has passed its own end");
 }

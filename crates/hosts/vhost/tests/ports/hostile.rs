@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 
 use rustix::fs::ftruncate;
-use vhost::message::{Request, VringAddress, VringFd, VringState};
+use vhost::transport::message::{FrontendRequest, VringAddress, VringFd, VringState};
 
 use super::nic::{Nic, NicSettings};
 use super::rogue::{
@@ -109,7 +109,7 @@ const MESSAGES: [Case; 15] = [
         "memory without a file",
         |rogue| {
             rogue.negotiate()?;
-            rogue.say(&Request::SetMemTable(vec![region()]).encode(false), &[])
+            rogue.say(&FrontendRequest::SetMemTable(vec![region()]).encode(false), &[])
         },
         "file descriptors",
     ),
@@ -117,7 +117,7 @@ const MESSAGES: [Case; 15] = [
         "more files than regions",
         |rogue| {
             rogue.negotiate()?;
-            let table = Request::SetMemTable(vec![region()]).encode(false);
+            let table = FrontendRequest::SetMemTable(vec![region()]).encode(false);
             rogue.say(&table, &[rogue.memory.as_fd(), rogue.memory.as_fd()])
         },
         "file descriptors",
@@ -127,7 +127,7 @@ const MESSAGES: [Case; 15] = [
         |rogue| {
             rogue.negotiate()?;
             ftruncate(&rogue.memory, MEMORY / 2)?;
-            let table = Request::SetMemTable(vec![region()]).encode(false);
+            let table = FrontendRequest::SetMemTable(vec![region()]).encode(false);
             rogue.say(&table, &[rogue.memory.as_fd()])
         },
         "longer than its file",
@@ -136,7 +136,7 @@ const MESSAGES: [Case; 15] = [
         "a file that is none",
         |rogue| {
             rogue.negotiate()?;
-            let table = Request::SetMemTable(vec![region()]).encode(false);
+            let table = FrontendRequest::SetMemTable(vec![region()]).encode(false);
             rogue.say(&table, &[rogue.kicks[0].as_fd()])
         },
         "memory region 0",
@@ -175,7 +175,7 @@ const MESSAGES: [Case; 15] = [
         |rogue| {
             rogue.negotiate()?;
             let state = VringState { index: 77, number: 8 };
-            rogue.say(&Request::SetVringNum(state).encode(false), &[])
+            rogue.say(&FrontendRequest::SetVringNum(state).encode(false), &[])
         },
         "77",
     ),
@@ -184,13 +184,13 @@ const MESSAGES: [Case; 15] = [
         |rogue| {
             rogue.negotiate()?;
             let fd = VringFd { index: 1, none: false };
-            rogue.say(&Request::SetVringKick(fd).encode(false), &[])
+            rogue.say(&FrontendRequest::SetVringKick(fd).encode(false), &[])
         },
         "descriptor",
     ),
     (
         "features that were not offered",
-        |rogue| rogue.say(&Request::SetFeatures(u64::MAX).encode(false), &[]),
+        |rogue| rogue.say(&FrontendRequest::SetFeatures(u64::MAX).encode(false), &[]),
         "feature",
     ),
     (
@@ -235,7 +235,7 @@ fn run(cases: &[Case]) {
         honest.check().unwrap();
         drop(rogue);
         // What the rogue sent before it was found out.
-        while honest.receive(0, 64, |_| ()).unwrap() > 0 {}
+        while honest.receive(64, |_| ()).unwrap() > 0 {}
         // Both ports work, the one that was broken with whoever comes next.
         let mut next = nic.driver(0);
         let frames = [frame(1, 60), frame(2, 1514)];
@@ -280,9 +280,9 @@ fn silent_frontends_block_nobody() {
         let mut honest = nic.driver(1);
         let sent = frame(7, 200);
         super::traffic::until("send to a port that is silent", || {
-            honest.send(0, &sent).unwrap();
-            honest.flush(0).unwrap();
-            honest.counters(0).unwrap().sent == 10_000
+            honest.send(&sent).unwrap();
+            honest.flush();
+            honest.counters().sent == 10_000
         });
         honest.check().unwrap();
         drop(rogue);

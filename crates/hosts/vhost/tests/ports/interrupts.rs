@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use base::prng::Prng;
 use lab::wait::Waiting;
-use vhost::driver::{Driver, DriverSettings};
+use vhost::driver::{DriverSettings, VirtioDriver};
 
 use super::nic::{Nic, NicSettings};
 use super::traffic::frame;
@@ -21,37 +21,37 @@ const LONG: Duration = Duration::from_secs(300);
 
 /// Receives all frames in order, and sends each back. Sleeps whenever there is nothing to do, or
 /// the generator says so.
-fn reflect(mut driver: Driver, mut random: Prng) {
+fn reflect(mut driver: VirtioDriver, mut random: Prng) {
     let mut next = 0;
     while next < FRAMES {
         let mut batch = Vec::new();
         let budget = 1 + random.below(40) as usize;
-        let taken = driver.receive(0, budget, |frame| batch.push(frame.to_vec())).unwrap();
+        let taken = driver.receive(budget, |frame| batch.push(frame.to_vec())).unwrap();
         for back in &batch {
             assert_eq!(*back, frame(next, 60 + (next % 100) as usize));
             send(&mut driver, back);
             next += 1;
         }
-        driver.flush(0).unwrap();
-        if next < FRAMES && (taken == 0 || random.below(4) == 0) && !driver.arm(0).unwrap() {
-            assert!(driver.wait(0, LONG).unwrap(), "slept through frame {next}");
+        driver.flush();
+        if next < FRAMES && (taken == 0 || random.below(4) == 0) && !driver.arm() {
+            assert!(driver.wait(LONG).unwrap(), "slept through frame {next}");
         }
     }
     // What was sent last is still to be taken by the device.
-    super::traffic::until("the end", || driver.arm_send(0).unwrap());
-    let _ = driver.wait(0, Duration::from_millis(200));
+    super::traffic::until("the end", || driver.arm_send().unwrap());
+    let _ = driver.wait(Duration::from_millis(200));
 }
 
-fn send(driver: &mut Driver, frame: &[u8]) {
-    while !driver.send(0, frame).unwrap() {
-        if !driver.arm_send(0).unwrap() {
-            assert!(driver.wait(0, LONG).unwrap(), "slept through room to send");
+fn send(driver: &mut VirtioDriver, frame: &[u8]) {
+    while !driver.send(frame).unwrap() {
+        if !driver.arm_send().unwrap() {
+            assert!(driver.wait(LONG).unwrap(), "slept through room to send");
         }
     }
 }
 
 /// Sends all frames in bursts, and receives them back.
-fn originate(driver: &mut Driver, mut random: Prng) {
+fn originate(driver: &mut VirtioDriver, mut random: Prng) {
     let (mut sent, mut came) = (0, 0);
     while came < FRAMES {
         let burst = (1 + random.below(40) as u32).min(FRAMES - sent);
@@ -62,17 +62,17 @@ fn originate(driver: &mut Driver, mut random: Prng) {
             send(driver, &frame(sent, 60 + (sent % 100) as usize));
             sent += 1;
         }
-        driver.flush(0).unwrap();
+        driver.flush();
         let taken = driver
-            .receive(0, 64, |back| {
+            .receive(64, |back| {
                 assert_eq!(back, frame(came, 60 + (came % 100) as usize));
                 came += 1;
             })
             .unwrap();
         let idle = taken == 0 && (sent == FRAMES || sent - came >= IN_FLIGHT);
         let sleep = came < FRAMES && sent > came && (idle || random.below(4) == 0);
-        if sleep && !driver.arm(0).unwrap() {
-            assert!(driver.wait(0, LONG).unwrap(), "slept through frame {came}");
+        if sleep && !driver.arm() {
+            assert!(driver.wait(LONG).unwrap(), "slept through frame {came}");
         }
     }
 }

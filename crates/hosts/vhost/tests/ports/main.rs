@@ -1,6 +1,9 @@
 //! Drivers on vhost-user ports, and the data plane between them.
 
 mod attacks;
+#[path = "../support/frontend.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod frontend;
 mod hostile;
 mod interrupts;
 mod nic;
@@ -8,7 +11,7 @@ mod rogue;
 mod traffic;
 
 use nic::{Nic, NicSettings};
-use traffic::{carry, datagram, frame, until};
+use traffic::{carry, datagram, frame};
 use vhost::driver::DriverSettings;
 
 #[test]
@@ -36,59 +39,11 @@ fn jumbo_frames_are_spread_over_buffers_and_arrive_whole() {
 }
 
 #[test]
-fn flows_are_spread_over_queues() {
-    const FLOWS: u16 = 64;
-    let nic = Nic::start(NicSettings { queues: 4, ..NicSettings::default() });
-    let settings = DriverSettings { pairs: 4, ..DriverSettings::default() };
-    let mut a = nic.driver_with(0, settings);
-    let mut b = nic.driver_with(1, settings);
-    let mut came = vec![Vec::new(); 4];
-    for number in 0..20 {
-        for flow in 0..FLOWS {
-            assert!(a.send(flow % 4, &datagram(flow, number)).unwrap());
-        }
-        (0..4).for_each(|queue| a.flush(queue).unwrap());
-        until("all flows", || {
-            for (queue, came) in (0..).zip(&mut came) {
-                b.receive(queue, 64, |frame| came.push(frame.to_vec())).unwrap();
-            }
-            came.iter().map(Vec::len).sum::<usize>() == usize::from(FLOWS) * (number as usize + 1)
-        });
-    }
-    let used = came.iter().filter(|came| !came.is_empty()).count();
-    assert!(used > 1, "all {FLOWS} flows came on one queue");
-    for flow in 0..FLOWS {
-        let expected: Vec<_> = (0..20).map(|number| datagram(flow, number)).collect();
-        let of_flow = |frames: &[Vec<u8>]| -> Vec<Vec<u8>> {
-            let is = |frame: &&Vec<u8>| frame[34..36] == flow.to_be_bytes();
-            frames.iter().filter(is).cloned().collect()
-        };
-        let homes: Vec<_> = came.iter().filter(|came| !of_flow(came).is_empty()).collect();
-        assert_eq!(homes.len(), 1, "flow {flow} came on several queues");
-        assert_eq!(of_flow(homes[0]), expected, "flow {flow}: out of order, or not all");
-    }
-}
-
-#[test]
-fn driver_that_wants_one_pair_gets_all_flows_there() {
+fn driver_with_one_pair_gets_all_flows_there() {
     let nic = Nic::start(NicSettings { queues: 4, ..NicSettings::default() });
     let (mut a, mut b) = (nic.driver(0), nic.driver(1));
     let frames: Vec<_> = (0..256).map(|flow| datagram(flow, 1)).collect();
     assert_eq!(carry(&mut a, &mut b, &frames), frames);
-}
-
-#[test]
-fn driver_sets_the_moderation_of_the_nic() {
-    let nic = Nic::start(NicSettings { queues: 2, ..NicSettings::default() });
-    let settings = DriverSettings { pairs: 2, ..DriverSettings::default() };
-    let mut driver = nic.driver_with(0, settings);
-    assert_eq!(driver.coalesces(), [true; 2]);
-    driver.set_coalescing(75, 32).unwrap();
-    assert_eq!(nic.moderation(0), [(75, 32), (75, 32)]);
-    driver.set_queue_coalescing(1, 8, 4).unwrap();
-    assert_eq!(nic.moderation(0), [(75, 32), (8, 4)]);
-    assert!(driver.set_queue_coalescing(2, 8, 4).is_err());
-    assert_ne!(nic.moderation(1)[0], (75, 32), "the other port's setting is its own");
 }
 
 #[test]
@@ -115,14 +70,4 @@ fn rings_of_two_do() {
         let frames = [frame(number, 60 + number as usize)];
         assert_eq!(carry(&mut a, &mut b, &frames), frames);
     }
-}
-
-#[test]
-fn driver_notices_that_the_nic_is_gone() {
-    let nic = Nic::start(NicSettings::default());
-    let driver = nic.driver(0);
-    driver.check().unwrap();
-    drop(nic);
-    assert!(driver.check().is_err());
-    assert!(driver.wait(0, std::time::Duration::from_secs(60)).is_err());
 }

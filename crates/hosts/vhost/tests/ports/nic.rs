@@ -15,7 +15,7 @@ use nic::moderation::Moderation;
 use nic::port::PortSettings;
 use vhost::Device;
 use vhost::DeviceSettings;
-use vhost::driver::{Driver, DriverSettings};
+use vhost::driver::{DriverSettings, VirtioDriver};
 
 /// How many ports there are, and what they are like.
 #[derive(Clone, Copy)]
@@ -95,15 +95,15 @@ impl Nic {
     }
 
     /// A driver with one pair of queues.
-    pub(crate) fn driver(&self, number: usize) -> Driver {
+    pub(crate) fn driver(&self, number: usize) -> VirtioDriver {
         self.driver_with(number, DriverSettings::default())
     }
 
     /// A driver. The port may still have the last one, which is gone, so there are several tries.
-    pub(crate) fn driver_with(&self, number: usize, settings: DriverSettings) -> Driver {
+    pub(crate) fn driver_with(&self, number: usize, settings: DriverSettings) -> VirtioDriver {
         let mut driver = None;
         super::traffic::until("attach a driver", || {
-            driver = Driver::connect(&self.path(number), settings).ok();
+            driver = VirtioDriver::connect(&self.path(number), settings).ok();
             driver.is_some()
         });
         driver.unwrap()
@@ -117,12 +117,6 @@ impl Nic {
     /// Why the last frontend of a port was cut off.
     pub(crate) fn reason(&self, number: usize) -> String {
         self.attachment(number).lost.unwrap_or_default()
-    }
-
-    /// `rx-usecs` and `rx-frames` of each queue of a port.
-    pub(crate) fn moderation(&self, number: usize) -> Vec<(u32, u32)> {
-        let settings = self.port(number).queues.into_iter().map(|queue| queue.moderation);
-        settings.map(|setting| (setting.rx_usecs, setting.rx_frames)).collect()
     }
 
     /// Disconnects the frontend of a port; `false` if there is none.

@@ -1,20 +1,19 @@
 //! A frontend that does what a test asks, good or bad: messages byte by byte, and memory through
 //! its file.
 
-use std::io::{self, IoSlice, Read};
-use std::mem::MaybeUninit;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-use vhost::message::{
-    F_PROTOCOL_FEATURES, HEADER, Header, PROTOCOL_F_CONFIG, PROTOCOL_F_REPLY_ACK, Region, Request,
-    VringAddress, VringFd, VringState, parse_u64,
+use vhost::transport::message::{
+    F_PROTOCOL_FEATURES, FrontendRequest, PROTOCOL_F_CONFIG, PROTOCOL_F_REPLY_ACK, Region,
+    VringAddress, parse_u64,
 };
+
+pub(crate) use super::frontend::descriptor;
+use super::frontend::{self, event, memory};
 
 /// Bytes of memory.
 pub(crate) const MEMORY: u64 = 0x1_0000;
@@ -63,15 +62,6 @@ pub(crate) fn region() -> Region {
     Region { guest_address: GUEST, size: MEMORY, user_address: USER, file_offset: 0 }
 }
 
-/// A descriptor's 16 bytes.
-pub(crate) fn descriptor(address: u64, length: u32, flags: u16, next: u16) -> Vec<u8> {
-    let mut bytes = address.to_le_bytes().to_vec();
-    bytes.extend(length.to_le_bytes());
-    bytes.extend(flags.to_le_bytes());
-    bytes.extend(next.to_le_bytes());
-    bytes
-}
-
 /// A frontend.
 pub(crate) struct Rogue {
     pub(crate) stream: UnixStream,
@@ -89,66 +79,52 @@ impl Rogue {
     /// Says nothing over a socket that is connected.
     pub(crate) fn new(stream: UnixStream) -> io::Result<Self> {
         stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-        let memory = memfd_create("rogue", MemfdFlags::CLOEXEC)?;
-        ftruncate(&memory, MEMORY)?;
-        let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        let (kicks, calls) = ([event()?, event()?], [event()?, event()?]);
-        Ok(Self { stream, memory, kicks, calls })
+        let events = || [event(), event()];
+        Ok(Self { stream, memory: memory(MEMORY), kicks: events(), calls: events() })
     }
 
     /// Sends bytes with descriptors.
     pub(crate) fn say(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(16))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        if !fds.is_empty() {
-            control.push(SendAncillaryMessage::ScmRights(fds));
-        }
-        sendmsg(&self.stream, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL)?;
-        Ok(())
+        frontend::say(&self.stream, bytes, fds)
     }
 
     /// Sends a request: the number in its answer or acknowledgement.
-    pub(crate) fn ask(&mut self, request: &Request, fds: &[BorrowedFd<'_>]) -> io::Result<u64> {
+    pub(crate) fn ask(
+        &mut self,
+        request: &FrontendRequest,
+        fds: &[BorrowedFd<'_>],
+    ) -> io::Result<u64> {
         self.say(&request.encode(true), fds)?;
-        let mut header = [0; HEADER];
-        self.stream.read_exact(&mut header)?;
-        let header = Header::parse(&header).map_err(io::Error::other)?;
-        let mut payload = vec![0; header.size as usize];
-        self.stream.read_exact(&mut payload)?;
+        let answer = frontend::receive(&mut self.stream)?;
+        let (header, payload) = answer.ok_or(io::ErrorKind::TimedOut)?;
         parse_u64(&header, &payload).map_err(io::Error::other)
     }
 
     /// Agrees on features.
     pub(crate) fn negotiate(&mut self) -> io::Result<()> {
         let protocol = PROTOCOL_F_CONFIG | PROTOCOL_F_REPLY_ACK;
-        self.say(&Request::SetOwner.encode(false), &[])?;
-        self.ask(&Request::GetFeatures, &[])?;
-        self.ask(&Request::GetProtocolFeatures, &[])?;
-        self.say(&Request::SetProtocolFeatures(protocol).encode(false), &[])?;
-        self.ask(&Request::SetFeatures(FEATURES), &[])?;
+        self.say(&FrontendRequest::SetOwner.encode(false), &[])?;
+        self.ask(&FrontendRequest::GetFeatures, &[])?;
+        self.ask(&FrontendRequest::GetProtocolFeatures, &[])?;
+        self.say(&FrontendRequest::SetProtocolFeatures(protocol).encode(false), &[])?;
+        self.ask(&FrontendRequest::SetFeatures(FEATURES), &[])?;
         Ok(())
     }
 
     /// Shares the memory.
     pub(crate) fn share(&mut self) -> io::Result<()> {
         let memory = self.memory.try_clone()?;
-        self.ask(&Request::SetMemTable(vec![region()]), &[memory.as_fd()])?;
+        self.ask(&FrontendRequest::SetMemTable(vec![region()]), &[memory.as_fd()])?;
         Ok(())
     }
 
     /// Starts a ring at `address`, of `size` buffers, whose available index is at `base`.
     pub(crate) fn start(&mut self, address: VringAddress, size: u32, base: u32) -> io::Result<()> {
-        let index = address.index;
-        let state = |number| VringState { index, number };
-        let fd = VringFd { index: index as u8, none: false };
-        let events = usize::try_from(index & 1).expect("0 or 1");
+        let events = (address.index & 1) as usize;
         let (call, kick) = (self.calls[events].try_clone()?, self.kicks[events].try_clone()?);
-        self.ask(&Request::SetVringNum(state(size)), &[])?;
-        self.ask(&Request::SetVringBase(state(base)), &[])?;
-        self.ask(&Request::SetVringAddr(address), &[])?;
-        self.ask(&Request::SetVringCall(fd), &[call.as_fd()])?;
-        self.ask(&Request::SetVringKick(fd), &[kick.as_fd()])?;
-        self.ask(&Request::SetVringEnable(state(1)), &[])?;
+        for (request, fds) in frontend::start(address, (size, base), &call, &kick) {
+            self.ask(&request, &fds)?;
+        }
         Ok(())
     }
 
@@ -160,31 +136,22 @@ impl Rogue {
         self.start(addresses(TRANSMIT), RING.into(), 0)
     }
 
-    /// Writes to memory, counted from its start.
-    pub(crate) fn write(&self, mut at: u64, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
-            let written = rustix::io::pwrite(&self.memory, bytes, at)?;
-            bytes = &bytes[written..];
-            at += written as u64;
-        }
-        Ok(())
-    }
-
     /// Writes descriptor `number` of ring `index`.
     pub(crate) fn describe(&self, index: u32, number: u16, descriptor: &[u8]) -> io::Result<()> {
-        self.write(place(index).0 + 16 * u64::from(number), descriptor)
+        frontend::write(&self.memory, place(index).0 + 16 * u64::from(number), descriptor);
+        Ok(())
     }
 
     /// Makes the chains that begin at `heads` available, the first of all, and kicks.
     pub(crate) fn offer(&self, index: u32, heads: &[u16]) -> io::Result<()> {
         let entries: Vec<u8> = heads.iter().flat_map(|head| head.to_le_bytes()).collect();
-        self.write(place(index).1 + 4, &entries)?;
+        frontend::write(&self.memory, place(index).1 + 4, &entries);
         self.advance(index, heads.len() as u16)
     }
 
     /// Sets the available index and kicks.
     pub(crate) fn advance(&self, index: u32, to: u16) -> io::Result<()> {
-        self.write(place(index).1 + 2, &to.to_le_bytes())?;
+        frontend::write(&self.memory, place(index).1 + 2, &to.to_le_bytes());
         self.kick(index)
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use vhost::driver::Driver;
+use vhost::driver::VirtioDriver;
 
 /// Frame `number` of `length` bytes, 14 or more: an EtherType that nobody parses, the number as far
 /// as it fits, and bytes that depend on both.
@@ -35,7 +35,11 @@ pub(crate) fn until(what: &str, mut step: impl FnMut() -> bool) {
 }
 
 /// Sends `frames` on queue 0 of `from`, and takes as many from queue 0 of `to`: what came.
-pub(crate) fn carry(from: &mut Driver, to: &mut Driver, frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
+pub(crate) fn carry(
+    from: &mut VirtioDriver,
+    to: &mut VirtioDriver,
+    frames: &[Vec<u8>],
+) -> Vec<Vec<u8>> {
     let mut sent = frames.iter();
     let mut next = sent.next();
     let mut came = Vec::new();
@@ -43,14 +47,14 @@ pub(crate) fn carry(from: &mut Driver, to: &mut Driver, frames: &[Vec<u8>]) -> V
     let mut in_flight = 0;
     until("carry frames", || {
         while let Some(frame) = next.filter(|_| in_flight < 32) {
-            if !from.send(0, frame).expect("the frame is sent") {
+            if !from.send(frame).expect("the frame is sent") {
                 break;
             }
             in_flight += 1;
             next = sent.next();
         }
-        from.flush(0).expect("there is a queue 0");
-        let taken = to.receive(0, 64, |frame| came.push(frame.to_vec()));
+        from.flush();
+        let taken = to.receive(64, |frame| came.push(frame.to_vec()));
         in_flight -= taken.expect("the device keeps the rules");
         came.len() >= frames.len()
     });

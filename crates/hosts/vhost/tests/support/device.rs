@@ -12,8 +12,9 @@ use base::time::Duration;
 use nic::port::PortSettings;
 use vhost::Device;
 use vhost::DeviceSettings;
-use vhost::config::{CTRL_VQ, EVENT_IDX, MQ, MRG_RXBUF};
-use vhost::message::{PROTOCOL_F_INBAND_NOTIFICATIONS, VringState};
+use vhost::net::{CTRL_VQ, MQ, MRG_RXBUF};
+use vhost::transport::message::{PROTOCOL_F_INBAND_NOTIFICATIONS, VringState};
+use vhost::transport::session::EVENT_IDX;
 
 use super::bench::Bench;
 use super::guest::{Guest, SIZE};

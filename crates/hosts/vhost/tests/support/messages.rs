@@ -12,14 +12,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::OnceLock;
 
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use vhost::DeviceSettings;
-use vhost::message::{HEADER, Header, Request};
-use vhost::reaper::{ForeignFd, Reaper};
-use vhost::ring::Chain;
-use vhost::session::{Answer, Session, Watching};
+use vhost::transport::message::{FrontendRequest, HEADER, Header};
+use vhost::transport::reaper::{ForeignFd, Reaper};
+use vhost::transport::ring::Chain;
+use vhost::transport::session::{Answer, Session, Watching};
 
+use super::frontend::{event, memory};
 use super::input::Input;
 
 /// Messages that are played at most.
@@ -29,16 +28,11 @@ const MESSAGES: usize = 64;
 fn descriptors() -> &'static [OwnedFd] {
     static DESCRIPTORS: OnceLock<Vec<OwnedFd>> = OnceLock::new();
     DESCRIPTORS.get_or_init(|| {
-        let memory = |bytes| {
-            let file = memfd_create("guest", MemfdFlags::CLOEXEC).expect("a file");
-            ftruncate(&file, bytes).expect("room");
-            file
-        };
         let (one, other) = UnixStream::pair().expect("sockets");
         let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
         vec![
             memory(0x1_0000),
-            eventfd(0, EventfdFlags::NONBLOCK).expect("an event descriptor"),
+            event(),
             memory(0x1000),
             memory(0),
             one.into(),
@@ -100,7 +94,7 @@ fn say(session: &mut Session, input: &mut Input<'_>, reaper: &Reaper) -> bool {
         to.copy_from_slice(&field.to_ne_bytes());
     }
     let Ok(header) = Header::parse(&bytes) else { return true };
-    let Ok(request) = Request::parse(&header, payload) else { return true };
+    let Ok(request) = FrontendRequest::parse(&header, payload) else { return true };
     let number = request.number();
     match session.handle(&header, request, fds) {
         Ok(Answer::Nothing) => {}

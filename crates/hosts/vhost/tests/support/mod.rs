@@ -3,6 +3,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod device;
+pub(crate) mod frontend;
 pub(crate) mod guest;
 pub(crate) mod input;
 pub(crate) mod messages;

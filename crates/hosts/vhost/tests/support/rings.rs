@@ -9,12 +9,12 @@
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-use vhost::memory::Memory;
-use vhost::message::{Region, VringAddress};
-use vhost::reaper::{ForeignFd, Reaper};
-use vhost::ring::{Chain, MAX_SEGMENTS, Ring};
+use vhost::transport::memory::Memory;
+use vhost::transport::message::{Region, VringAddress};
+use vhost::transport::reaper::{ForeignFd, Reaper};
+use vhost::transport::ring::{Chain, MAX_SEGMENTS, Ring};
 
+use super::frontend::memory;
 use super::input::Input;
 
 /// Two regions that touch for the guest and not for the frontend, and one at the end of addresses.
@@ -50,26 +50,25 @@ pub(crate) fn replay(bytes: &[u8]) {
     let (base, event_index) = (input.u16(), input.u8() & 1 == 0);
     let changes: Vec<_> = (0..input.u8()).map(|_| (u64::from(input.u16()), input.u16())).collect();
 
-    let file = memfd_create("guest", MemfdFlags::CLOEXEC).expect("a file");
-    ftruncate(&file, 3 * SIZE).expect("room");
+    let file = memory(3 * SIZE);
     let image = input.rest();
     rustix::io::pwrite(&file, &image[..image.len().min(3 * SIZE as usize)], 0).expect("memory");
     let reaper = Reaper::start().expect("a thread");
     let fds = [(); 3].map(|()| ForeignFd::new(file.try_clone().expect("a descriptor"), &reaper));
-    let memory = Memory::map(&REGIONS, &fds, &reaper).expect("good regions");
-    let Ok(mut ring) = Ring::new(&memory, &address, size, base, event_index) else { return };
+    let guest = Memory::map(&REGIONS, &fds, &reaper).expect("good regions");
+    let Ok(mut ring) = Ring::new(&guest, &address, size, base, event_index) else { return };
     assert!(size.is_power_of_two());
     // The driver changes something whenever the device has served a chain.
     let mut change = changes.iter().map(|(at, value)| {
         let _ = rustix::io::pwrite(&file, &value.to_le_bytes(), at % (3 * SIZE));
     });
-    let used = memory.area::<AtomicU16>(address.used, 2, 4).expect("the ring has one");
+    let used = guest.area::<AtomicU16>(address.used, 2, 4).expect("the ring has one");
     let mut chain = Chain::default();
     let mut room = [0; 64];
     for _ in 0..CHAINS {
         chain.clear();
         let before = ring.base();
-        let Ok(taken) = ring.take(&memory, &mut chain) else { return };
+        let Ok(taken) = ring.take(&guest, &mut chain) else { return };
         let Some(head) = taken else {
             ring.ask_for_kick();
             if ring.available().is_ok_and(|available| available == 0) && change.next().is_none() {
@@ -82,11 +81,11 @@ pub(crate) fn replay(bytes: &[u8]) {
         assert!(chain.readable.len() + chain.writable.len() <= MAX_SEGMENTS);
         for segment in &chain.readable {
             let length = (segment.length as usize).min(room.len());
-            let _ = memory.read(segment.address, &mut room[..length]);
+            let _ = guest.read(segment.address, &mut room[..length]);
         }
         for segment in &chain.writable {
             let length = (segment.length as usize).min(room.len());
-            let _ = memory.write(segment.address, &room[..length]);
+            let _ = guest.write(segment.address, &room[..length]);
         }
         ring.add_used(head, room.len() as u32);
         assert!(ring.flush_used());
@@ -94,5 +93,5 @@ pub(crate) fn replay(bytes: &[u8]) {
         let _ = ring.driver_event();
         change.next();
     }
-    assert!(!memory.is_poisoned());
+    assert!(!guest.is_poisoned());
 }

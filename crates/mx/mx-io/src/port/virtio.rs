@@ -14,16 +14,14 @@ use super::{
     BROADCAST, Identity, MAX_MTU, NicId, Port, PortCounters, PortError, Room, TakeFrame,
     Transmitted, WriteFrame, check_mtu, is_for,
 };
-use vhost::driver::{Driver, DriverSettings};
+use vhost::driver::{DriverSettings, VirtioDriver};
 
 const HEADER: usize = 14;
-
-const QUEUE: u16 = 0;
 
 /// A port that drives a NIC.
 #[derive(Debug)]
 pub struct VirtioPort {
-    driver: Driver,
+    driver: VirtioDriver,
     endpoint: u8,
     mtu: u16,
     frame: Vec<u8>,
@@ -35,17 +33,17 @@ pub struct VirtioPort {
 }
 
 impl VirtioPort {
-    /// Attaches to the port whose socket is at `path`, with one pair of queues.
+    /// Attaches to the port whose socket is at `path`, with a pair of queues.
     ///
     /// # Errors
-    /// As [`Driver::connect`], and if the MTU is too small for MX.
+    /// As [`VirtioDriver::connect`], and if the MTU is too small for MX.
     pub fn connect(path: &Path, endpoint: u8, settings: DriverSettings) -> Result<Self, PortError> {
         let mtu = Some(settings.mtu.unwrap_or(MAX_MTU));
-        let driver = Driver::connect(path, DriverSettings { pairs: 1, mtu, ..settings })?;
+        let driver = VirtioDriver::connect(path, DriverSettings { mtu, ..settings })?;
         let mtu = check_mtu(&path.display().to_string(), driver.mtu().into())?;
         let counters = PortCounters::default();
         let frame = vec![0; HEADER + usize::from(mtu)];
-        let first_kicks = driver.counters(QUEUE)?.kicks;
+        let first_kicks = driver.counters().kicks;
         Ok(Self { driver, endpoint, mtu, frame, staged: 0, counters, first_kicks })
     }
 
@@ -54,8 +52,8 @@ impl VirtioPort {
         if self.staged == 0 {
             return Ok(true);
         }
-        while !self.driver.send(QUEUE, &self.frame[..self.staged])? {
-            if !self.driver.arm_send(QUEUE)? {
+        while !self.driver.send(&self.frame[..self.staged])? {
+            if !self.driver.arm_send()? {
                 return Ok(false);
             }
         }
@@ -82,7 +80,7 @@ impl Port for VirtioPort {
                 return Ok(Transmitted::Full(Room::Signalled));
             }
             let Some(outgoing) = write.next(&mut self.frame[HEADER..]) else {
-                self.driver.flush(QUEUE)?;
+                self.driver.flush();
                 return Ok(Transmitted::Drained);
             };
             self.frame[..6].copy_from_slice(&outgoing.to.0);
@@ -94,7 +92,7 @@ impl Port for VirtioPort {
 
     fn receive(&mut self, budget: usize, take: &mut TakeFrame<'_>) -> Result<usize, PortError> {
         let (own, endpoint, counters) = (self.driver.mac(), self.endpoint, &mut self.counters);
-        let came = self.driver.receive(QUEUE, budget, |frame| {
+        let came = self.driver.receive(budget, |frame| {
             match sender(frame, own).filter(|(_, frame)| is_for(frame, endpoint)) {
                 Some((from, frame)) => {
                     counters.came(frame.len());
@@ -107,11 +105,11 @@ impl Port for VirtioPort {
     }
 
     fn arm(&mut self) -> Result<bool, PortError> {
-        Ok(self.driver.arm(QUEUE)?)
+        Ok(self.driver.arm())
     }
 
     fn readiness(&self) -> BorrowedFd<'_> {
-        self.driver.interrupt_fd(QUEUE).expect("there is a queue 0")
+        self.driver.interrupt_fd()
     }
 
     fn more_readiness(&self) -> Vec<BorrowedFd<'_>> {
@@ -120,17 +118,16 @@ impl Port for VirtioPort {
 
     fn clear(&mut self) -> Result<(), PortError> {
         self.counters.calls_in += 2;
-        self.driver.clear_interrupt(QUEUE)?;
+        self.driver.clear_interrupt();
         Ok(self.driver.check()?)
     }
 
     fn counters(&mut self) -> PortCounters {
         let mut counters = self.counters;
-        if let Ok(pair) = self.driver.counters(QUEUE) {
-            counters.too_long = pair.oversized;
-            // The device is notified of free buffers only when it has run out of them.
-            counters.calls_out = pair.kicks - self.first_kicks;
-        }
+        let driver = self.driver.counters();
+        counters.too_long = driver.oversized;
+        // The device is notified of free buffers only when it has run out of them.
+        counters.calls_out = driver.kicks - self.first_kicks;
         counters
     }
 }
