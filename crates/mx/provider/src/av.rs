@@ -8,14 +8,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use libc::{EINVAL, ENOSYS};
 use mx::address::Address;
 
-use crate::abi::constants::{
-    FI_ADDR_UNSPEC, FI_AV_TABLE, FI_AV_UNSPEC, FI_CLASS_AV, FI_CLASS_EQ, FI_EVENT,
-};
-use crate::abi::fid::{Fid, FidOps};
+use crate::abi::constants::{FI_ADDR_UNSPEC, FI_AV_TABLE, FI_AV_UNSPEC, FI_CLASS_AV, FI_EVENT};
+use crate::abi::fid::{Fid, FidOps, bind_eq, close};
 use crate::abi::objects::{AvAttr, AvOps, FidAv, FidDomain};
-use crate::abi::{arg_ref, fid_ref, fid_take, out};
+use crate::abi::{arg_ref, fid_ref, out};
 use crate::address::{self, LENGTH};
-use crate::refuse;
 
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
@@ -54,13 +51,7 @@ pub(crate) struct Av {
     pub(crate) addresses: Arc<Addresses>,
 }
 
-static FID: FidOps = FidOps {
-    size: size_of::<FidOps>(),
-    close,
-    bind,
-    control: refuse::control,
-    ops_open: refuse::ops_open,
-};
+static FID: FidOps = FidOps { bind: bind_eq, ..FidOps::closing(close::<Av>) };
 
 static OPS: AvOps =
     AvOps { size: size_of::<AvOps>(), insert, insertsvc, insertsym, remove, lookup, straddr };
@@ -83,15 +74,6 @@ pub(crate) unsafe extern "C" fn open(
     let fid = FidAv { fid, ops: &raw const OPS };
     out!(place, Box::into_raw(Box::new(Av { fid, addresses: Arc::default() })).cast());
     0
-}
-
-unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    drop(fid_take!(fid, Av));
-    0
-}
-
-unsafe extern "C" fn bind(_fid: *mut Fid, other: *mut Fid, _flags: u64) -> c_int {
-    if fid_ref!(other, Fid).class == FI_CLASS_EQ { 0 } else { -EINVAL }
 }
 
 /// Addresses lie one after the other. Returns how many were inserted; the numbers of others say

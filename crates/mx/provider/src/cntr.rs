@@ -12,7 +12,6 @@ use crate::abi::fid::{Fid, FidOps};
 use crate::abi::objects::{CntrAttr, CntrOps, FidCntr, FidDomain};
 use crate::abi::{arg_ref, fid_ref, fid_take, out};
 use crate::bound::Bound;
-use crate::refuse;
 
 #[derive(Debug, Default)]
 pub(crate) struct Counter {
@@ -34,13 +33,7 @@ pub(crate) struct Cntr {
     pub(crate) counter: Arc<Counter>,
 }
 
-static FID: FidOps = FidOps {
-    size: size_of::<FidOps>(),
-    close,
-    bind: refuse::bind,
-    control: refuse::control,
-    ops_open: refuse::ops_open,
-};
+static FID: FidOps = FidOps::closing(close);
 
 static OPS: CntrOps =
     CntrOps { size: size_of::<CntrOps>(), read, readerr, add, set, wait, adderr, seterr };

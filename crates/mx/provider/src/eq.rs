@@ -9,11 +9,10 @@ use std::time::{Duration, Instant};
 use libc::{EAGAIN, EINVAL};
 
 use crate::abi::constants::{FI_CLASS_EQ, FI_ETOOSMALL, FI_PEEK};
-use crate::abi::fid::{Fid, FidOps};
+use crate::abi::fid::{Fid, FidOps, close};
 use crate::abi::objects::{EqAttr, EqOps, FidEq, FidFabric};
-use crate::abi::{arg_ref, fid_ref, fid_take, out};
+use crate::abi::{arg_ref, fid_ref, out};
 use crate::av::give_text;
-use crate::refuse;
 
 #[derive(Default)]
 struct Queue {
@@ -27,13 +26,7 @@ struct Eq {
     queue: Queue,
 }
 
-static FID: FidOps = FidOps {
-    size: size_of::<FidOps>(),
-    close,
-    bind: refuse::bind,
-    control: refuse::control,
-    ops_open: refuse::ops_open,
-};
+static FID: FidOps = FidOps::closing(close::<Eq>);
 
 static OPS: EqOps = EqOps { size: size_of::<EqOps>(), read, readerr, write, sread, strerror };
 
@@ -46,11 +39,6 @@ pub(crate) unsafe extern "C" fn open(
     let fid = Fid { class: FI_CLASS_EQ, context, ops: &raw const FID };
     let fid = FidEq { fid, ops: &raw const OPS };
     out!(place, Box::into_raw(Box::new(Eq { fid, queue: Queue::default() })).cast());
-    0
-}
-
-unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    drop(fid_take!(fid, Eq));
     0
 }
 

@@ -5,12 +5,12 @@ use std::ffi::{c_int, c_void};
 use libc::{EAGAIN, EINVAL};
 
 use crate::abi::constants::{FI_CLASS_CQ, FI_CLASS_FABRIC};
-use crate::abi::fid::{Fid, FidOps};
+use crate::abi::fid::{Fid, FidOps, close};
 use crate::abi::info::{FabricAttr, Info};
 use crate::abi::objects::{FabricOps, FidFabric};
-use crate::abi::{arg_ref, fid_ref, fid_take, out};
+use crate::abi::{arg_ref, fid_ref, out};
 use crate::cq::Cq;
-use crate::refuse::{self, refuse};
+use crate::refuse::refuse;
 use crate::{domain, eq};
 
 #[repr(C)]
@@ -18,13 +18,7 @@ struct Fabric {
     fid: FidFabric,
 }
 
-static FID: FidOps = FidOps {
-    size: size_of::<FidOps>(),
-    close,
-    bind: refuse::bind,
-    control: refuse::control,
-    ops_open: refuse::ops_open,
-};
+static FID: FidOps = FidOps::closing(close::<Fabric>);
 
 static OPS: FabricOps = FabricOps {
     size: size_of::<FabricOps>(),
@@ -44,11 +38,6 @@ pub(crate) unsafe extern "C" fn open(
     let fid = Fid { class: FI_CLASS_FABRIC, context, ops: &raw const FID };
     let fabric = Box::new(Fabric { fid: FidFabric { fid, ops: &raw const OPS, api_version } });
     out!(place, Box::into_raw(fabric).cast());
-    0
-}
-
-unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    drop(fid_take!(fid, Fabric));
     0
 }
 

@@ -12,11 +12,10 @@ use std::sync::Arc;
 use libc::{EINVAL, iovec};
 
 use crate::abi::constants::{FI_CLASS_MR, FI_ENOKEY};
-use crate::abi::fid::{Fid, FidOps};
+use crate::abi::fid::{Fid, FidOps, close};
 use crate::abi::objects::{FidMr, MrAttr, MrOps};
-use crate::abi::{arg_ref, fid_ref, fid_take, out};
+use crate::abi::{arg_ref, fid_ref, out};
 use crate::domain::Domain;
-use crate::refuse;
 use crate::regions::{Region, Regions};
 
 #[repr(C)]
@@ -25,13 +24,7 @@ struct Mr {
     regions: Arc<Regions>,
 }
 
-static FID: FidOps = FidOps {
-    size: size_of::<FidOps>(),
-    close,
-    bind: refuse::bind,
-    control: refuse::control,
-    ops_open: refuse::ops_open,
-};
+static FID: FidOps = FidOps::closing(close::<Mr>);
 
 pub(crate) static OPS: MrOps = MrOps { size: size_of::<MrOps>(), reg, regv, regattr };
 
@@ -103,8 +96,8 @@ unsafe extern "C" fn regattr(
     )
 }
 
-unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    let mr = fid_take!(fid, Mr);
-    mr.regions.remove(mr.fid.key);
-    0
+impl Drop for Mr {
+    fn drop(&mut self) {
+        self.regions.remove(self.fid.key);
+    }
 }

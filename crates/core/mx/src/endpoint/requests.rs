@@ -45,9 +45,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     /// Sends a message and ends when it was received: when a receive has taken it and its bytes are
     /// there.
-    ///
-    /// # Errors
-    /// As for [`Endpoint::isend`].
     pub fn issend(
         &mut self,
         now: Instant,
@@ -178,9 +175,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     /// The first message that fits and that nobody has received. It is the caller's from now on: it
     /// has to be [received](Endpoint::receive_message) or [discarded](Endpoint::discard).
-    ///
-    /// # Errors
-    /// As for [`Endpoint::probe`].
     pub fn claim(
         &mut self,
         source: Option<PeerId>,

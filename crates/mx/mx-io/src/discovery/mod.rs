@@ -58,9 +58,6 @@ pub(crate) const NAP: Duration = Duration::from_millis(1);
 
 /// The endpoints of a host, or of all, that answer within `timeout`, in the order of addresses.
 /// Frames for the engine that come meanwhile are dropped, so this is for a port that has none.
-///
-/// # Errors
-/// If the port does not work.
 pub fn discover(
     port: &mut dyn Port,
     host: Option<&str>,

@@ -14,9 +14,6 @@ use sys::seed::seed;
 impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     /// The endpoints of a host, or of all, that answer within `timeout`, in the order of addresses;
     /// this one is not among them.
-    ///
-    /// # Errors
-    /// If the port is broken.
     pub fn discover(
         &self,
         host: Option<&str>,

@@ -82,7 +82,8 @@ pub struct EndpointOptions {
     pub waiting: WaitMode,
 }
 
-/// An endpoint. Messages to send are of type `S`, places for messages of type `R`.
+/// An endpoint. Messages to send are of type `S`, places for messages of type `R`. Every call fails
+/// when its port is broken.
 pub struct Endpoint<S: Source + Send + 'static, R: Sink + Send + 'static> {
     shared: Arc<Shared<S, R>>,
     thread: Option<JoinHandle<()>>,
@@ -171,9 +172,6 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
 
     /// Begins to connect, as [`Endpoint::iconnect`]. The completion carries the label: that of the
     /// latest attempt, if there are several to one address.
-    ///
-    /// # Errors
-    /// As for [`Endpoint::iconnect`].
     pub fn iconnect_with(
         &self,
         address: Address,
@@ -202,9 +200,6 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     }
 
     /// Sends a message; the request ends when it was received (`mx_issend`).
-    ///
-    /// # Errors
-    /// As for [`Endpoint::isend`].
     pub fn issend(&self, peer: PeerId, match_info: u64, source: S) -> Result<RequestId, MxError> {
         let send = self.request(|engine, now| engine.issend(now, peer, match_info, source, 0))?;
         Ok(RequestId::Send(send))
@@ -241,9 +236,6 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     }
 
     /// The first message that fits, for the caller alone to receive.
-    ///
-    /// # Errors
-    /// As for [`Endpoint::iprobe`].
     pub fn claim(
         &self,
         source: Option<PeerId>,
@@ -265,9 +257,6 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
 
     /// Takes back a receive that no message has come for (`mx_cancel`); it ends as cancelled. False
     /// if it is too late for that.
-    ///
-    /// # Errors
-    /// If the port is broken.
     pub fn cancel(&self, receive: ReceiveId) -> Result<bool, MxError> {
         let mut core = self.core()?;
         let cancelled = core.engine.cancel(receive);
@@ -278,9 +267,6 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     /// Takes back a receive that no message has come for, or stops waiting for a connection: its
     /// completion is dropped, whoever waits for any meanwhile. False if it is too late for that,
     /// and of a send, and then the completion comes.
-    ///
-    /// # Errors
-    /// If the port is broken.
     pub fn withdraw(&self, request: RequestId) -> Result<bool, MxError> {
         let mut core = self.core()?;
         let is_withdrawn = match request {

@@ -58,9 +58,6 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     /// Passes ends to `take`, in their order, `most` at most, and says how many there were. Frames
     /// are received first if no end is known: this is for one who calls it again and again. The
     /// endpoint is locked meanwhile: `take` must not call it, but has the engine.
-    ///
-    /// # Errors
-    /// If the port is broken.
     pub fn drain(
         &self,
         most: usize,
@@ -99,9 +96,6 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
 
     /// Has all bells rung, once, when the next request ends or the port breaks, for a thread that
     /// is going to sleep. False if it had better not: a request has ended that nobody has taken.
-    ///
-    /// # Errors
-    /// If the port is broken.
     pub fn ring_next(&self) -> Result<bool, MxError> {
         let mut core = self.core()?;
         core.advance()?;

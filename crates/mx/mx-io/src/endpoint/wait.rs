@@ -19,26 +19,17 @@ use sys::clock;
 
 impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     /// The end of a request, if it has ended (`mx_test`). Each completion is returned once.
-    ///
-    /// # Errors
-    /// If the port is broken.
     pub fn test(&self, request: RequestId) -> Result<Option<Completed<R>>, MxError> {
         self.try_take(Filter::One(request))
     }
 
     /// The first end of a request whose match information fits (`mx_test_any`).
-    ///
-    /// # Errors
-    /// If the port is broken.
     pub fn test_any(&self, wanted: Match) -> Result<Option<Completed<R>>, MxError> {
         self.try_take(Filter::Any(wanted))
     }
 
     /// Waits for the end of a request, for `timeout` at most (`mx_wait`). None if the time is over,
     /// or [`Endpoint::wakeup`] was called.
-    ///
-    /// # Errors
-    /// If the port is broken.
     pub fn wait(
         &self,
         request: RequestId,
@@ -49,9 +40,6 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     }
 
     /// Waits for the end of any request whose match information fits (`mx_wait_any`).
-    ///
-    /// # Errors
-    /// If the port is broken.
     pub fn wait_any(
         &self,
         wanted: Match,
@@ -62,9 +50,6 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     }
 
     /// The request that has ended first, of those that nobody has asked for (`mx_ipeek`).
-    ///
-    /// # Errors
-    /// If the port is broken.
     pub fn peek(&self) -> Result<Option<RequestId>, MxError> {
         let mut core = self.core()?;
         core.advance()?;
@@ -73,9 +58,6 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
 
     /// The context of the request that has ended first, of those that were given another one than 0
     /// and that nobody has asked for, for which it waits (`mx_peek`).
-    ///
-    /// # Errors
-    /// If the port is broken.
     pub fn peek_context(&self, timeout: Option<Duration>) -> Result<Option<u64>, MxError> {
         self.wait_for(Filter::Any(Match::ANY), timeout, |core| core.ended.peek_context())
     }
@@ -89,9 +71,6 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
 
     /// Receives and sends what there is; whether frames came. Only an endpoint without a progress
     /// thread needs it.
-    ///
-    /// # Errors
-    /// If the port is broken.
     pub fn progress(&self) -> Result<bool, MxError> {
         self.core()?.advance()
     }

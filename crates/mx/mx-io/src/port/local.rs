@@ -38,9 +38,6 @@ pub struct LocalPort<P> {
 impl LocalPort<PacketPort> {
     /// Opens `endpoint` of an interface in the network of this thread, and a way to the other
     /// endpoints there.
-    ///
-    /// # Errors
-    /// As for [`PacketPort::open`] and [`ShmPort::open`].
     pub fn open(interface: &str, endpoint: u8) -> Result<Self, PortError> {
         let outer = PacketPort::open(interface, endpoint)?;
         let index = outer.index();
@@ -52,9 +49,6 @@ impl LocalPort<TcpBulkPort<PacketPort>> {
     /// Opens `endpoint` of an interface in the network of this thread, with TCP connections for
     /// bulk data at `address`, which is that of the interface, and a way to the other endpoints
     /// there.
-    ///
-    /// # Errors
-    /// As for [`PacketPort::open`], [`TcpBulkPort::new`] and [`ShmPort::open`].
     pub fn with_tcp_bulk(
         interface: &str,
         endpoint: u8,
@@ -71,9 +65,6 @@ const DATAGRAMS: u32 = 0;
 
 impl LocalPort<UdpPort> {
     /// Opens a socket in the network of this thread, and a way to others at its address.
-    ///
-    /// # Errors
-    /// As for [`UdpPort::open`] and [`ShmPort::open`].
     pub fn over_udp(endpoint: u8, local: SocketAddrV4) -> Result<Self, PortError> {
         let local = Self::new(UdpPort::open(endpoint, local)?, DATAGRAMS)?;
         // Each has a UDP port of its own, which is a part of the name.

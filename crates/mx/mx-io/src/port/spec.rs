@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
+#[cfg(feature = "virtio")]
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -173,9 +174,6 @@ pub fn open_free(
 }
 
 /// Opens a port for `endpoint` in the network of this thread.
-///
-/// # Errors
-/// As the port of that kind says.
 pub fn open(spec: &PortSpec, endpoint: u8) -> Result<Box<dyn Port>, PortError> {
     Ok(match spec {
         PortSpec::Packet { interface, tcp_bulk: true } => {

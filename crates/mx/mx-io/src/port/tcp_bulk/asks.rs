@@ -148,9 +148,6 @@ impl Asked {
 
     /// Somebody says to be this peer, and to have been asked so: what to welcome it with, if that
     /// is known already.
-    ///
-    /// # Errors
-    /// If it is not.
     pub(super) fn answer(&mut self, peer: Key, nonce: Nonce) -> Result<Option<Nonce>, ()> {
         let question = self.peers.get(&peer).filter(|question| question.nonce == nonce);
         let welcome = question.ok_or(())?.welcome;

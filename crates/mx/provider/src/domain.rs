@@ -1,27 +1,25 @@
 //! The domain: one port of this host, with all that is made for it.
 
-mod object;
-
 use std::ffi::{c_int, c_void};
+use std::sync::Arc;
 
-use libc::EINVAL;
-
-use crate::abi::constants::{FI_CLASS_DOMAIN, FI_CLASS_EQ};
-use crate::abi::fid::{Fid, FidOps};
+use crate::abi::constants::FI_CLASS_DOMAIN;
+use crate::abi::fid::{Fid, FidOps, bind_eq, close};
 use crate::abi::info::{Info, RxAttr, TxAttr};
 use crate::abi::objects::{DomainOps, FidDomain, FidFabric};
-use crate::abi::{fid_ref, fid_take, out};
-use crate::refuse::{self, refuse};
+use crate::abi::out;
+use crate::refuse::refuse;
+use crate::regions::Regions;
 use crate::{av, cntr, cq, endpoint, mr};
-pub(crate) use object::Domain;
 
-static FID: FidOps = FidOps {
-    size: size_of::<FidOps>(),
-    close,
-    bind,
-    control: refuse::control,
-    ops_open: refuse::ops_open,
-};
+#[repr(C)]
+pub(crate) struct Domain {
+    fid: FidDomain,
+    /// The memory that peers may use.
+    pub(crate) regions: Arc<Regions>,
+}
+
+static FID: FidOps = FidOps { bind: bind_eq, ..FidOps::closing(close::<Domain>) };
 
 static OPS: DomainOps = DomainOps {
     size: size_of::<DomainOps>(),
@@ -45,16 +43,6 @@ pub(crate) unsafe extern "C" fn open(
 ) -> c_int {
     let fid = Fid { class: FI_CLASS_DOMAIN, context, ops: &raw const FID };
     let fid = FidDomain { fid, ops: &raw const OPS, mr: &raw const mr::OPS };
-    out!(place, Box::into_raw(Box::new(Domain::new(fid))).cast());
+    out!(place, Box::into_raw(Box::new(Domain { fid, regions: Arc::default() })).cast());
     0
-}
-
-unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    drop(fid_take!(fid, Domain));
-    0
-}
-
-/// An event queue may be bound; nothing that a domain of ours does is reported there.
-unsafe extern "C" fn bind(_fid: *mut Fid, other: *mut Fid, _flags: u64) -> c_int {
-    if fid_ref!(other, Fid).class == FI_CLASS_EQ { 0 } else { -EINVAL }
 }
