@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mx::matching::Match;
-use mx_io::endpoint::{Completed, MxError};
+use mx_io::endpoint::{Completed, MxError, RequestId};
 
 use crate::abi::{earmark_mx_endpoint_t, earmark_mx_request_t, earmark_mx_status_t};
 use crate::codes::{Return, earmark_mx_return_t};
@@ -25,15 +25,7 @@ pub extern "C" fn earmark_mx_test(
     status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
     result: Option<&mut MaybeUninit<u32>>,
 ) -> earmark_mx_return_t {
-    handles::on(endpoint, |open| {
-        let (request, answer) = (held(request)?, Answer::new(status, result)?);
-        let (_, _, wanted) = open.pending(*request)?;
-        let ended = open.mx.test(wanted)?.and_then(|completed| open.end(&completed));
-        if answer.write(ended) {
-            *request = null_mut();
-        }
-        Ok(())
-    })
+    one(endpoint, request, status, result, |open, wanted| open.mx.test(wanted))
 }
 
 /// Waits until a request has ended, for so many milliseconds, or EARMARK_MX_INFINITE. Otherwise as
@@ -46,15 +38,8 @@ pub extern "C" fn earmark_mx_wait(
     status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
     result: Option<&mut MaybeUninit<u32>>,
 ) -> earmark_mx_return_t {
-    handles::on(endpoint, |open| {
-        let (request, answer) = (held(request)?, Answer::new(status, result)?);
-        let (_, _, wanted) = open.pending(*request)?;
-        let ended = open.mx.wait(wanted, self::timeout(timeout))?;
-        let ended = ended.and_then(|completed| open.end(&completed));
-        if answer.write_waited(open, ended)? {
-            *request = null_mut();
-        }
-        Ok(())
+    one(endpoint, request, status, result, |open, wanted| {
+        open.mx.wait(wanted, self::timeout(timeout))
     })
 }
 
@@ -71,8 +56,7 @@ pub extern "C" fn earmark_mx_test_any(
     handles::on(endpoint, |open| {
         let answer = Answer::new(status, result)?;
         let wanted = matching(match_info, match_mask)?;
-        answer.write(any(open, || open.mx.test_any(wanted))?);
-        Ok(())
+        answer.write(open, any(open, || open.mx.test_any(wanted))?).map(drop)
     })
 }
 
@@ -93,7 +77,7 @@ pub extern "C" fn earmark_mx_wait_any(
         let until = self::timeout(timeout).map(|span| Instant::now() + span);
         let left = || until.map(|until| until.saturating_duration_since(Instant::now()));
         let ended = any(open, || open.mx.wait_any(wanted, left()))?;
-        answer.write_waited(open, ended).map(drop)
+        answer.write(open, ended).map(drop)
     })
 }
 
@@ -239,27 +223,42 @@ impl<'a> Answer<'a> {
         Ok(Self { status, result: place(result, "result")? })
     }
 
-    pub(crate) fn write(self, ended: Option<earmark_mx_status_t>) -> bool {
-        self.result.write(ended.is_some().into());
-        ended.map(|ended| give(self.status, ended)).is_some()
-    }
-
-    /// As [`Answer::write`], after a wait. Without an end it is an error if the endpoint is being
-    /// closed.
-    pub(crate) fn write_waited(
+    /// Writes the status of a request that has ended; whether there is one. If there is none, it
+    /// is an error that the endpoint is being closed.
+    pub(crate) fn write(
         self,
         open: &OpenEndpoint,
         ended: Option<earmark_mx_status_t>,
     ) -> Result<bool, Failure> {
-        let has_ended = self.write(ended);
-        if !has_ended {
-            goes_on(open)?;
+        self.result.write(ended.is_some().into());
+        match ended {
+            Some(ended) => give(self.status, ended),
+            None => goes_on(open)?,
         }
-        Ok(has_ended)
+        Ok(ended.is_some())
     }
 }
 
-/// The first end that somebody is to hear of.
+/// The end of one request, which `look` looks for; the request is NULL from then on.
+fn one(
+    endpoint: earmark_mx_endpoint_t,
+    request: Option<&mut earmark_mx_request_t>,
+    status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
+    result: Option<&mut MaybeUninit<u32>>,
+    look: impl FnOnce(&OpenEndpoint, RequestId) -> Result<Option<Completed<ReceiveBuffer>>, MxError>,
+) -> earmark_mx_return_t {
+    handles::on(endpoint, |open| {
+        let (request, answer) = (held(request)?, Answer::new(status, result)?);
+        let (_, _, wanted) = open.pending(*request)?;
+        let ended = look(open, wanted)?.and_then(|completed| open.end(&completed));
+        if answer.write(open, ended)? {
+            *request = null_mut();
+        }
+        Ok(())
+    })
+}
+
+/// The first end that is to be reported.
 fn any(
     open: &OpenEndpoint,
     take: impl Fn() -> Result<Option<Completed<ReceiveBuffer>>, MxError>,

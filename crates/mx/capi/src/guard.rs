@@ -36,7 +36,7 @@ impl From<MxError> for Failure {
             MxError::Broken(_) => Return::EARMARK_MX_PORT_FAILED,
             MxError::Refused(refusal) => of_refusal(*refusal),
             MxError::Connect { error, .. } => of_failed(*error),
-            MxError::Resolve(_) => Return::EARMARK_MX_HOST_NOT_FOUND,
+            MxError::Resolve { .. } => Return::EARMARK_MX_HOST_NOT_FOUND,
             MxError::System(_) => Return::EARMARK_MX_NO_RESOURCES,
             MxError::Unfinished(_) => Return::EARMARK_MX_UNFINISHED,
         };

@@ -23,8 +23,8 @@ use crate::abi::{
 };
 use crate::codes::{self, earmark_mx_return_t as Return};
 use crate::guard::{Failure, guard};
+use crate::library;
 use crate::message::{Outgoing, ReceiveBuffer};
-use crate::state;
 
 slotmap::new_key_type! {
     struct EndpointKey;
@@ -281,14 +281,10 @@ fn key_of(handle: earmark_mx_endpoint_t) -> EndpointKey {
 }
 
 fn no_endpoint(handle: earmark_mx_endpoint_t) -> Failure {
-    let (code, text) = if state::is_initialized() {
+    library::check().err().unwrap_or_else(|| {
         let text = format!("no endpoint is {handle:p}: NULL, or closed; open one first");
-        (Return::EARMARK_MX_BAD_ENDPOINT, text)
-    } else {
-        let text = "the library is not initialized; call earmark_mx_init(EARMARK_MX_API) first";
-        (Return::EARMARK_MX_NOT_INITIALIZED, text.to_owned())
-    };
-    Failure::new(code, text)
+        Failure::new(Return::EARMARK_MX_BAD_ENDPOINT, text)
+    })
 }
 
 #[cfg(test)]

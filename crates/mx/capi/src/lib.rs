@@ -65,5 +65,4 @@ mod message;
 pub mod open;
 pub mod peers;
 pub mod probe;
-mod state;
 pub mod transfer;

@@ -1,17 +1,18 @@
 //! Initialization, version and errors of the library.
 
 use std::ffi::c_char;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::abi::EARMARK_MX_API;
 use crate::codes::{Return, earmark_mx_return_t};
 use crate::guard::{self, Failure, guard};
 use crate::handles;
-use crate::state::{INITIALIZED, is_initialized};
+
+static INITIALIZED: AtomicBool = AtomicBool::new(false);
 
 /// An error unless the library is initialized.
 pub(crate) fn check() -> Result<(), Failure> {
-    if is_initialized() {
+    if INITIALIZED.load(Ordering::Acquire) {
         return Ok(());
     }
     let text = "the library is not initialized; call earmark_mx_init(EARMARK_MX_API) first";

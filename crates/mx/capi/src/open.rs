@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use mx::config::{Config, ContextBits};
 use mx_io::endpoint::{Endpoint, EndpointOptions, MxError, Progress, WaitMode};
-use mx_io::port::{Port, PortError, PortSpec, open};
+use mx_io::port::{Port, PortSpec, open_free};
 
 use crate::abi::{
     EARMARK_MX_ANY_ENDPOINT, EARMARK_MX_PROGRESS_MANUAL, EARMARK_MX_PROGRESS_THREAD,
@@ -90,11 +90,11 @@ pub unsafe extern "C" fn earmark_mx_open_endpoint(
         // SAFETY: it is NULL or as large as it says.
         // JUSTIFICATION: C passes structures by their address.
         let settings = unsafe { settings_of(settings) }?;
-        let life = life(&settings)?;
+        let options = options(&settings)?;
         let port = bound(&spec, endpoint_id)?;
         let config = config(&settings, key, port.mtu())?;
         let mtu = port.mtu();
-        let mx = Endpoint::open(port, config, life)?;
+        let mx = Endpoint::open(port, config, options)?;
         let close_timeout = Duration::from_millis(settings.close_timeout_ms.into());
         let eager_max = config.eager_max as usize;
         endpoint.write(handles::add(OpenEndpoint::new(mx, mtu, eager_max, close_timeout)));
@@ -187,7 +187,7 @@ unsafe fn settings_of(
     Ok(settings)
 }
 
-fn life(settings: &earmark_mx_settings_t) -> Result<EndpointOptions, Failure> {
+fn options(settings: &earmark_mx_settings_t) -> Result<EndpointOptions, Failure> {
     let bad = |what: &str, value: u32| {
         let text = format!("setting {what} is {value}; use a constant of the header");
         Failure::new(Return::EARMARK_MX_BAD_SETTING, text)
@@ -225,22 +225,16 @@ fn config(settings: &earmark_mx_settings_t, key: u32, mtu: u16) -> Result<Config
 
 /// A port with the number that is wanted, or with the first that is free.
 fn bound(spec: &PortSpec, endpoint_id: u32) -> Result<Box<dyn Port>, Failure> {
-    let opened = |number| open(spec, number).map_err(MxError::Port);
-    if endpoint_id == EARMARK_MX_ANY_ENDPOINT {
-        for number in 0..LAST_NUMBER {
-            match opened(number) {
-                Err(MxError::Port(PortError::Taken { .. })) => {}
-                other => return Ok(other?),
-            }
+    let numbers = match u8::try_from(endpoint_id) {
+        Ok(number) if number <= LAST_NUMBER => number..=number,
+        _ if endpoint_id == EARMARK_MX_ANY_ENDPOINT => 0..=LAST_NUMBER,
+        _ => {
+            let text = format!(
+                "endpoint {endpoint_id} of {spec}: use 0 to {LAST_NUMBER}, or \
+                 EARMARK_MX_ANY_ENDPOINT"
+            );
+            return Err(Failure::new(Return::EARMARK_MX_BAD_ARGUMENT, text));
         }
-        return Ok(opened(LAST_NUMBER)?);
-    }
-    let number = u8::try_from(endpoint_id).ok().filter(|number| *number <= LAST_NUMBER);
-    let number = number.ok_or_else(|| {
-        let text = format!(
-            "endpoint {endpoint_id} of {spec}: use 0 to {LAST_NUMBER}, or EARMARK_MX_ANY_ENDPOINT"
-        );
-        Failure::new(Return::EARMARK_MX_BAD_ARGUMENT, text)
-    })?;
-    Ok(opened(number)?)
+    };
+    Ok(open_free(spec, numbers).map_err(MxError::Port)?)
 }

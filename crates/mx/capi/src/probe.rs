@@ -29,13 +29,7 @@ pub extern "C" fn earmark_mx_iprobe(
     status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
     result: Option<&mut MaybeUninit<u32>>,
 ) -> earmark_mx_return_t {
-    handles::on(endpoint, |open| {
-        let answer = Answer::new(status, result)?;
-        let wanted = Match { info: match_info, mask: match_mask };
-        let found = open.mx.iprobe(None, wanted)?;
-        answer.write(found.map(|found| status_of(open, found)));
-        Ok(())
-    })
+    earmark_mx_probe(endpoint, 0, match_info, match_mask, status, result)
 }
 
 /// Waits until a message has come that fits, as for earmark_mx_iprobe(), with a timeout as for
@@ -93,7 +87,7 @@ fn probe(
             || open.closing.load(Ordering::Acquire);
         if found.is_some() || is_over {
             let status = found.map(|found| status_of(open, found));
-            return answer.write_waited(open, status).map(drop);
+            return answer.write(open, status).map(drop);
         }
         if spent < EAGER {
             std::thread::yield_now();

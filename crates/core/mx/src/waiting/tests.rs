@@ -54,33 +54,3 @@ fn the_first_that_fits_is_found_among_any() {
     }
     assert!(compared > 0);
 }
-
-#[test]
-fn many_of_one_peer_are_not_looked_at_for_others() {
-    let peers = peers(2);
-    let mut names = SlotMap::<MessageId, ()>::with_key();
-    let mut waiting = WaitingMessages::default();
-    for number in 0..10_000 {
-        waiting.push(Waiting {
-            message: names.insert(()),
-            match_info: 1 << 32 | number,
-            source: peers[0],
-        });
-    }
-    let (exact, masked) = (Match::exact(7), Match { info: 7, mask: 0xffff_ffff_0000_ffff });
-    for (source, wanted) in
-        [(Some(peers[1]), exact), (None, exact), (Some(peers[1]), masked), (None, masked)]
-    {
-        let pattern = Pattern { source, wanted };
-        let mut first = 0;
-        assert_eq!(waiting.find(&pattern, &mut first), None);
-        let mut compared = 0;
-        for _ in 0..1_000 {
-            let message = names.insert(());
-            waiting.push(Waiting { message, match_info: 7, source: peers[1] });
-            assert_eq!(waiting.take(&pattern, &mut compared), Some(message));
-        }
-        let most = (NEAR as u64 + 1) * 1_000;
-        assert!(compared <= most, "{pattern:?}: {first} at first, then {compared}");
-    }
-}

@@ -14,7 +14,6 @@ mod lent;
 mod look;
 mod loss;
 mod marks;
-mod messages;
 mod reads;
 mod room;
 mod support;

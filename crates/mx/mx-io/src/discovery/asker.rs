@@ -6,7 +6,7 @@ use base::time::{Duration, Instant};
 use mx::address::{Address, NicId};
 use mx::outgoing::Outgoing;
 
-use super::found::DiscoveredEndpoint;
+use super::DiscoveredEndpoint;
 use super::frame::is_name;
 use super::frame::{self, Frame, MAX_FRAME};
 use crate::port::{BROADCAST, EVERYBODY};

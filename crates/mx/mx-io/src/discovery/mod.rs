@@ -30,10 +30,7 @@
 //! file; questions that come there are dropped.
 
 mod asker;
-mod error;
-mod found;
 mod frame;
-mod name;
 mod peers;
 
 use std::time::Duration;
@@ -45,16 +42,23 @@ use sys::clock;
 
 #[doc(hidden)]
 pub use asker::Asker;
-pub use error::ResolveError;
-pub(crate) use error::nobody;
-pub use found::DiscoveredEndpoint;
-pub(crate) use name::host_name;
 pub use peers::{Peers, PeersError, Target};
 
 /// Frames that are looked at together.
 const BUDGET: usize = 64;
 /// How long one who asks sleeps when there is nothing.
 pub(crate) const NAP: Duration = Duration::from_millis(1);
+
+/// An endpoint that has answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DiscoveredEndpoint {
+    /// The name of its host.
+    pub host: String,
+    /// Where it is.
+    pub address: Address,
+    /// The version of the protocol that it speaks; ours is [`mx::wire::VERSION`].
+    pub version: u16,
+}
 
 /// The endpoints of a host, or of all, that answer within `timeout`, in the order of addresses.
 /// Frames for the engine that come meanwhile are dropped, so this is for a port that has none.
@@ -63,40 +67,11 @@ pub fn discover(
     host: Option<&str>,
     timeout: Duration,
 ) -> Result<Vec<DiscoveredEndpoint>, PortError> {
-    ask(port, host, timeout, |_, _| false)
-}
-
-/// The address of an endpoint: from its name, the file, or those who answer within `timeout`. For a
-/// port that has no engine.
-///
-/// # Errors
-/// If nobody answers, or the port does not work.
-pub fn resolve(
-    port: &mut dyn Port,
-    target: &Target,
-    peers: &Peers,
-    timeout: Duration,
-) -> Result<Address, ResolveError> {
-    if let Some(address) = target.known(peers) {
-        return Ok(address);
-    }
-    let Target::Named { host, endpoint } = target else { return Err(nobody(target)) };
-    let is_enough = |asker: &Asker, nonce| asker.knows(nonce, *endpoint);
-    let found = ask(port, Some(host), timeout, is_enough)?;
-    target.among(&found).ok_or_else(|| nobody(target))
-}
-
-fn ask(
-    port: &mut dyn Port,
-    host: Option<&str>,
-    timeout: Duration,
-    is_enough: impl Fn(&Asker, u64) -> bool,
-) -> Result<Vec<DiscoveredEndpoint>, PortError> {
     let own = Address { nic: port.nic_id(), endpoint: port.endpoint() };
     let (mut asker, nonce) = (Asker::new(own, None), sys::seed::seed());
     let start = std::time::Instant::now();
     asker.begin(clock::now(), nonce, host);
-    while start.elapsed() < timeout && !is_enough(&asker, nonce) {
+    while start.elapsed() < timeout {
         let now = clock::now();
         let sent = port.transmit(&mut |out: &mut [u8]| asker.transmit(now, out))?;
         let take = &mut |from, bytes: &[u8]| {
@@ -107,4 +82,12 @@ fn ask(
         }
     }
     Ok(asker.end(nonce))
+}
+
+pub(crate) fn host_name() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let fits =
+        |letter: char| if frame::is_name(letter.encode_utf8(&mut [0; 4])) { letter } else { '-' };
+    let name: String = name.chars().map(fits).take(frame::MAX_NAME).collect();
+    if name.is_empty() { "unnamed".to_owned() } else { name }
 }

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use mx::address::{Address, NicId};
 
-use super::found::DiscoveredEndpoint;
+use super::DiscoveredEndpoint;
 use super::frame::is_name;
 use crate::port::udp;
 use sys::files::read_text;

@@ -4,7 +4,7 @@ use mx::address::Address;
 use mx::config::ConfigError;
 use mx::status::{Refusal, RequestError};
 
-use crate::discovery::ResolveError;
+use crate::discovery::Target;
 use crate::port::PortError;
 
 /// Why an endpoint could not do something.
@@ -30,9 +30,15 @@ pub enum MxError {
         /// Why not.
         error: RequestError,
     },
-    /// A name has no address.
-    #[error(transparent)]
-    Resolve(#[from] ResolveError),
+    /// No host answers to this name.
+    #[error(
+        "find MX endpoint {target}: it is in no peers file, and no host of that name has answered; \
+         see who has: earmark mx peers"
+    )]
+    Resolve {
+        /// What was looked for.
+        target: Target,
+    },
     /// The system gave no thread or no descriptor.
     #[error("open an MX endpoint: {0}")]
     System(#[source] std::io::Error),

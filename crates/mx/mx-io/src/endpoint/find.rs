@@ -7,7 +7,7 @@ use mx::buffers::{Sink, Source};
 
 use super::Endpoint;
 use super::error::MxError;
-use crate::discovery::{self, Asker, DiscoveredEndpoint, NAP, Peers, Target};
+use crate::discovery::{Asker, DiscoveredEndpoint, NAP, Peers, Target};
 use sys::clock;
 use sys::seed::seed;
 
@@ -35,7 +35,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         if let Some(address) = target.known(peers) {
             return Ok(address);
         }
-        let nobody = || discovery::nobody(target).into();
+        let nobody = || MxError::Resolve { target: target.clone() };
         let Target::Named { host, endpoint } = target else { return Err(nobody()) };
         let is_enough = |asker: &Asker, nonce| asker.knows(nonce, *endpoint);
         let found = self.ask(Some(host), timeout, is_enough)?;
