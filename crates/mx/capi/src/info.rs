@@ -80,11 +80,5 @@ pub unsafe extern "C" fn earmark_mx_get_counter(
 
 fn counters(open: &handles::OpenEndpoint) -> Vec<(String, u64)> {
     let (engine, port) = open.mx.counters();
-    let mut list = Vec::new();
-    engine.each(|group, name, count| {
-        let name = if group.is_empty() { name.to_owned() } else { format!("{group}-{name}") };
-        list.push((name, count));
-    });
-    port.each(|name, count| list.push((format!("port-{name}"), count)));
-    list
+    mx_io::report::named(&engine, &port)
 }

@@ -81,13 +81,8 @@ impl EndpointReport {
         port: &PortCounters,
         dump: String,
     ) -> Self {
-        let mut all = Vec::new();
-        counters.each(|group, name, count| {
-            let blank = if group.is_empty() { "" } else { "-" };
-            all.push((format!("{group}{blank}{name}"), count));
-        });
-        port.each(|name, count| all.push((format!("port-{name}"), count)));
-        Self { address: address.to_string(), pid: std::process::id(), counters: all, dump }
+        let counters = named(counters, port);
+        Self { address: address.to_string(), pid: std::process::id(), counters, dump }
     }
 
     /// The dump, and the counters that are not 0, for people to read.
@@ -99,6 +94,18 @@ impl EndpointReport {
         }
         text
     }
+}
+
+/// All counters of an endpoint with their names; those of the port begin with `port-`.
+#[must_use]
+pub fn named(counters: &Counters, port: &PortCounters) -> Vec<(String, u64)> {
+    let mut all = Vec::new();
+    counters.each(|group, name, count| {
+        let blank = if group.is_empty() { "" } else { "-" };
+        all.push((format!("{group}{blank}{name}"), count));
+    });
+    port.each(|name, count| all.push((format!("port-{name}"), count)));
+    all
 }
 
 /// Serves an endpoint until it is dropped.

@@ -124,8 +124,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             BulkPath::Closed => peer.outbound.bulk_path_closed(),
             BulkPath::Full => {}
         }
-        self.wake(id);
-        self.timer_changed(now, id);
+        self.act(now, id);
     }
 }
 
@@ -150,4 +149,25 @@ fn in_one_place(source: &impl Source, offset: u64, length: usize) -> (usize, usi
         return (0, first);
     }
     (first, source.piece(offset + first as u64, length - first).len())
+}
+
+/// Bytes of a large message that a frame to or from this peer carries.
+pub(super) fn payload(peer: &Peer) -> usize {
+    peer.mtu - wire::overhead(FrameType::Reply, peer.crc)
+}
+
+/// Bytes of an eager message that a frame to this peer carries.
+pub(super) fn medium_payload(peer: &Peer) -> usize {
+    peer.mtu - wire::overhead(FrameType::Medium, peer.crc)
+}
+
+/// Bytes of a large message that a frame from this peer carries, if there is a path for it.
+pub(super) fn payload_from(peer: &Peer) -> usize {
+    if peer.bulk.path == BulkPath::Closed { payload(peer) } else { BULK_PAYLOAD }
+}
+
+pub(super) fn is_bulk_wanted(config: &Config, peer: &Peer, left: u64) -> bool {
+    let min = peer.bulk.min.unwrap_or(config.bulk_min);
+    let least = u64::from(min).max(medium_payload(peer) as u64);
+    peer.bulk.path != BulkPath::Closed && left > least
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use base::time::Instant;
 
 use super::requests::Delivery;
-use super::schedule::Stray;
+use super::timers::Stray;
 use super::{Contents, Endpoint, Message};
 use crate::buffers::{Sink, Source};
 use crate::ids::PeerId;
@@ -33,8 +33,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             if let Some(peer) = self.peers.get_mut(id) {
                 peer.outbound.queue.push_back(Item::Close);
             }
-            self.wake(id);
-            self.timer_changed(now, id);
+            self.act(now, id);
         }
         self.drop_waiting(now);
         // The others have taken a message that comes.
@@ -73,8 +72,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if let Some(peer) = self.peers.get_mut(id) {
             peer.outbound.notifies.push_back(Notify { region, delivered: REFUSED });
             self.takes_room(id);
-            self.wake(id);
-            self.timer_changed(now, id);
+            self.act(now, id);
         }
     }
 

@@ -20,7 +20,7 @@
 use base::time::{Duration, Instant};
 
 use super::Endpoint;
-use super::schedule::Stray;
+use super::timers::Stray;
 use crate::address::Address;
 use crate::buffers::{Sink, Source};
 use crate::config::MIN_MTU;
@@ -68,8 +68,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             peer.connect_at = Some(now + CONNECT_AGAIN);
             peer.due.connects = 1;
         }
-        self.wake(id);
-        self.timer_changed(now, id);
+        self.act(now, id);
         Ok(id)
     }
 
@@ -85,8 +84,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 peer.wanted_until = Some(now + timeout);
                 (peer.connect_at, peer.attempts) = (Some(now + CONNECT_AGAIN), 0);
                 peer.due.ask();
-                self.wake(id);
-                self.timer_changed(now, id);
+                self.act(now, id);
             }
             ConnectionState::Connecting => {}
             // It has asked as well, and is just being asked whether it is still there.
@@ -109,8 +107,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         peer.connect_until = peer.wanted_until.take();
         (peer.connect_at, peer.attempts) = (Some(now + CONNECT_AGAIN), 0);
         peer.due = Due { connects: 1, ..Due::default() };
-        self.wake(id);
-        self.timer_changed(now, id);
+        self.act(now, id);
     }
 
     fn connect_to_self(&mut self, id: PeerId, key: u32) -> PeerId {
@@ -197,8 +194,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if let Some(peer) = self.peers.get_mut(id) {
             peer.due.answer = Some(connect.token);
         }
-        self.wake(id);
-        self.timer_changed(now, id);
+        self.act(now, id);
     }
 
     fn answer_arrived(
@@ -239,8 +235,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             // The third leg: it shows that we are alive.
             peer.due.ask();
         }
-        self.wake(id);
-        self.timer_changed(now, id);
+        self.act(now, id);
     }
 
     fn adopt(&mut self, now: Instant, id: PeerId, header: &Header, connect: Connect) {

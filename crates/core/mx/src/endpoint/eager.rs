@@ -126,8 +126,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         peer.granted = peer.granted.plus(bytes);
         if peer.granted.after(peer.granted_sent) as u32 > peer.share / 2 {
             peer.inbound.ack_now();
-            self.wake(id);
-            self.timer_changed(now, id);
+            self.act(now, id);
         }
     }
 

@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 
 use base::time::{Duration, Instant};
 
-use super::announced::Announced;
 use super::bulk;
-use super::payload::{payload, payload_from};
+use super::bulk::{payload, payload_from};
+use super::reads::Announced;
 use super::requests::{Delivery, arrived};
 use super::{Contents, Endpoint, Message};
 use crate::buffers::{Sink, Source};
@@ -248,8 +248,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if let Some(peer) = self.peers.get_mut(id) {
             peer.outbound.notifies.push_back(Notify { region, delivered: wanted });
             self.takes_room(id);
-            self.wake(id);
-            self.timer_changed(now, id);
+            self.act(now, id);
         }
     }
 

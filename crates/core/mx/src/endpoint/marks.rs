@@ -22,7 +22,7 @@
 //! Where a burst ends does not depend on which types of frames are marked ([`Config::marks`]), so
 //! marks change nothing else on the wire: the last frame bears the marks of those before it.
 
-use super::payload::{is_bulk_wanted, medium_payload};
+use super::bulk::{is_bulk_wanted, medium_payload};
 use super::{Endpoint, Sending};
 use crate::buffers::{Sink, Source};
 use crate::config::{Config, Marks};

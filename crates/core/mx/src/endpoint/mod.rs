@@ -18,7 +18,6 @@
 //!
 //! Nothing else is needed for progress. In particular, no request has to be asked about.
 
-mod announced;
 mod bulk;
 mod close;
 mod connect;
@@ -29,15 +28,12 @@ mod large;
 mod look;
 mod marks;
 mod orphans;
-mod payload;
 mod peers;
-mod reading;
 mod reads;
 mod receive;
 mod replies;
 mod requests;
 mod room;
-mod schedule;
 mod timers;
 mod transmit;
 
@@ -49,6 +45,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use base::prng::Prng;
+use base::time::Instant;
 use slotmap::SlotMap;
 
 use crate::address::{Address, NicId};
@@ -62,10 +59,9 @@ use crate::outgoing::{BulkState, Data, Reference};
 use crate::peer::{ConnectionState, Peer, Segment};
 use crate::seq::Seq;
 use crate::status::Event;
-use announced::Head;
 use peers::{Orphans, Peers};
-use reading::Reads;
-use schedule::{Schedule, Stray};
+use reads::{Head, Reads};
+use timers::{Schedule, Stray};
 
 #[derive(Debug)]
 struct Sending<S> {
@@ -317,6 +313,12 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             peer.is_ready = true;
             self.schedule.ready.push_back(id);
         }
+    }
+
+    /// As [`wake`](Self::wake), of a peer whose timer may have changed, too.
+    fn act(&mut self, now: Instant, id: PeerId) {
+        self.wake(id);
+        self.timer_changed(now, id);
     }
 
     /// A new peer. It may send so many bytes unasked as the memory for all peers allows; a stranger

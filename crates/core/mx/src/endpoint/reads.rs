@@ -15,20 +15,93 @@
 //!
 //! [`BulkState::reads_memory`]: crate::outgoing::BulkState::reads_memory
 
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
 use base::time::Instant;
 
 use super::Endpoint;
-use super::announced::Head;
-use super::reading::{Reading, Reads};
 use crate::address::{Address, NicId};
 use crate::buffers::{Sink, Source};
+use crate::ids::PeerId;
 use crate::large::Pull;
 use crate::outgoing::Reference;
+use crate::wire::HEAD;
 
 /// The most bytes that are read at once: so long, some 0.1 ms, the owner does nothing else.
 const PIECE: u64 = 1 << 20;
 /// The same if they have to be copied again.
 const COPIED: usize = 32 << 10;
+
+/// A large message, which its sender calls `region`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Announced {
+    pub(super) match_info: u64,
+    pub(super) total: u64,
+    pub(super) region: u32,
+    pub(super) head: Head,
+    /// Where it can be read, without its first bytes, which are in `head`.
+    pub(super) reference: Option<Reference>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    bytes: [u8; HEAD],
+    length: u8,
+}
+
+impl Head {
+    pub(super) fn new(head: &[u8]) -> Self {
+        let length = head.len().min(HEAD);
+        let mut bytes = [0; HEAD];
+        bytes[..length].copy_from_slice(&head[..length]);
+        Self { bytes, length: length as u8 }
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
+/// The messages that are read, the first one first.
+#[derive(Debug, Default)]
+pub(super) struct Reads {
+    pub(super) queue: VecDeque<Reading>,
+    pub(super) reference: Option<Reference>,
+    /// How many bytes of the first message are being read.
+    pub(super) asked: usize,
+    /// Where they are read to if their place is not in one piece.
+    pub(super) room: Vec<u8>,
+}
+
+/// A message, of which what lies before its `offset` is in place, or in the head.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pub(super) pull: Pull,
+    pub(super) reference: Reference,
+    pub(super) head: Head,
+}
+
+impl Reading {
+    /// How many bytes of the message are in the head alone.
+    pub(super) const fn lead(&self) -> u64 {
+        self.pull.length - self.reference.length
+    }
+}
+
+impl Reads {
+    pub(super) fn pulls(&self) -> impl Iterator<Item = &Pull> {
+        self.queue.iter().map(|reading| &reading.pull)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    pub(super) fn forget(&mut self, peer: PeerId) {
+        self.queue.retain(|reading| reading.pull.peer != peer);
+    }
+}
 
 /// A part of a message that is to be read now.
 #[derive(Debug)]

@@ -5,9 +5,9 @@ use alloc::boxed::Box;
 use base::time::Instant;
 
 use super::Endpoint;
-use super::announced::{Announced, Head};
 use super::eager::Piece;
-use super::schedule::Stray;
+use super::reads::{Announced, Head};
+use super::timers::Stray;
 use crate::address::{Address, NicId};
 use crate::buffers::{Sink, Source};
 use crate::counters::DropReason;
@@ -183,8 +183,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             self.lose(now, id, RequestError::Protocol);
         }
         self.unless_full(now, id);
-        self.wake(id);
-        self.timer_changed(now, id);
+        self.act(now, id);
     }
 
     /// What every frame says: that its sender is there, what it has, and what it permits.

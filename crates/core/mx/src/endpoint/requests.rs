@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use base::time::Instant;
 
-use super::announced::Announced;
+use super::reads::Announced;
 use super::{Contents, Endpoint, Message, Receiving, Sending};
 use crate::buffers::{Sink, Source};
 use crate::ids::{MessageId, PeerId, ReceiveId, SendId};
@@ -92,8 +92,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             return Ok(send);
         }
         peer.outbound.queue.push_back(Item::Message(send));
-        self.wake(id);
-        self.timer_changed(now, id);
+        self.act(now, id);
         Ok(send)
     }
 

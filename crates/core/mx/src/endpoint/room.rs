@@ -104,8 +104,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         {
             peer.full_since = None;
             peer.inbound.ack_now();
-            self.wake(id);
-            self.timer_changed(now, id);
+            self.act(now, id);
         }
     }
 }

@@ -1,21 +1,48 @@
-//! Timers: retransmission, acknowledgements, keep-alive, loss of peers.
+//! Queues and timers: retransmission, acknowledgements, keep-alive, loss of peers.
+
+use alloc::collections::{BTreeSet, VecDeque};
 
 use base::time::{Duration, Instant};
 
 use super::Endpoint;
 use super::connect::CONNECT_AGAIN;
+use crate::address::Address;
 use crate::buffers::{Sink, Source};
 use crate::config::Config;
 use crate::counters::DropReason;
 use crate::ids::PeerId;
 use crate::peer::{ConnectionState, Expected, Peer};
 use crate::status::{Event, RequestError};
+use crate::wire::{ConnectStatus, Header, NackReason};
 
 /// So many probes are sent in the time after which a silent peer is lost.
 const PROBES: u64 = 8;
 
 /// How soon one that is shut out asks for the first time.
 const PROBE_AGAIN: Duration = Duration::from_millis(5);
+
+/// A frame to an endpoint that is no peer.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stray {
+    Answer { to: Address, token: u32, status: ConnectStatus },
+    Nack { to: Address, token: u32, reason: NackReason },
+    LastAck { to: Address, header: Header },
+}
+
+/// What to send, and when to act.
+#[derive(Debug, Default)]
+pub(super) struct Schedule {
+    /// Peers to which there may be something to send. Some may be lost.
+    pub(super) ready: VecDeque<PeerId>,
+    pub(super) strays: VecDeque<Stray>,
+    /// Peers that have asked for frames of large messages, the next one first.
+    pub(super) replying: VecDeque<PeerId>,
+    /// How many turns of peers are left before the next answer to a pull request.
+    pub(super) turns_left: u8,
+    pub(super) timers: BTreeSet<(Instant, PeerId)>,
+    /// The peer whose timer is not set as it has to be, and when that changed.
+    pub(super) changed: Option<(Instant, PeerId)>,
+}
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
     /// When [`Endpoint::handle_timeout`] has to be called: a little early, perhaps, and at once if

@@ -8,9 +8,9 @@
 
 use base::time::Instant;
 
+use super::bulk::{is_bulk_wanted, medium_payload};
 use super::marks::{Waited, is_half_way, is_short, next_frame};
-use super::payload::{is_bulk_wanted, medium_payload};
-use super::schedule::{Schedule, Stray};
+use super::timers::{Schedule, Stray};
 use super::{Endpoint, Sending};
 use crate::address::Address;
 use crate::buffers::{Sink, Source};
@@ -367,10 +367,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         peer.inbound.ack_sent(with_bitmap);
         peer.granted_sent = peer.granted;
         Some(Header {
-            marked: false,
             crc: peer.crc,
             full: peer.full_since.is_some(),
-            ask: false,
             to: peer.address.endpoint,
             from: self.address.endpoint,
             token: peer.theirs.map_or(0, |theirs| theirs.token),
@@ -378,6 +376,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             ack: peer.inbound.next(),
             credit: peer.granted.0,
             window: self.config.window,
+            ..Header::default()
         })
     }
 
@@ -412,17 +411,11 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     fn write_stray(&mut self, stray: Stray, out: &mut [u8]) -> Outgoing {
         let header = |to: Address, token| Header {
-            marked: false,
             crc: true,
-            full: false,
-            ask: false,
             to: to.endpoint,
             from: self.address.endpoint,
             token,
-            seq: Seq(0),
-            ack: Seq(0),
-            credit: 0,
-            window: 0,
+            ..Header::default()
         };
         let (to, header, body) = match stray {
             Stray::Answer { to, token, status } => {

@@ -111,8 +111,6 @@ fn bytes_are_where_the_layout_says() {
     let header = Header {
         marked: true,
         crc: true,
-        full: false,
-        ask: false,
         to: 7,
         from: 9,
         token: 0x0102_0304,
@@ -120,6 +118,7 @@ fn bytes_are_where_the_layout_says() {
         ack: Seq(0x090a_0b0c),
         credit: 0x0d0e_0f10,
         window: 0x1112,
+        ..Header::default()
     };
     let mut out = [0; 64];
     let length = write(&header, &Body::Small(0x1314_1516_1718_191a, b"hi"), &mut out);
@@ -134,19 +133,7 @@ fn bytes_are_where_the_layout_says() {
 
 #[test]
 fn pieces_beyond_their_message_are_malformed() {
-    let header = Header {
-        marked: false,
-        crc: false,
-        full: false,
-        ask: false,
-        to: 0,
-        from: 0,
-        token: 0,
-        seq: Seq(0),
-        ack: Seq(0),
-        credit: 0,
-        window: 0,
-    };
+    let header = Header::default();
     let mut out = [0; 64];
     for (total, offset, data) in
         [(3, 0, &b"abcd"[..]), (9, 6, b"abcd"), (9, u32::MAX, b"a"), (9, 0, b"")]

@@ -1,6 +1,6 @@
 //! A descriptor that signals completions, for a program that polls other descriptors too.
 
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
@@ -19,8 +19,11 @@ impl EventFd {
     /// # Errors
     /// If the process may not have another descriptor.
     pub fn new() -> Result<Self, MxError> {
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        bell.map(Self).map_err(|error| MxError::System(error.into()))
+        Self::open().map_err(|error| MxError::System(error.into()))
+    }
+
+    pub(crate) fn open() -> rustix::io::Result<Self> {
+        eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map(Self)
     }
 
     /// The descriptor, to poll.
@@ -48,5 +51,11 @@ impl EventFd {
         let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
         // A signal is a reason to look, and so would be anything else.
         let _ = poll(&mut fds, timeout.as_ref());
+    }
+}
+
+impl AsFd for EventFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }

@@ -3,9 +3,10 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use base::time::Instant;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
-use rustix::io::{Errno, read, write};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 
+use super::event_fd::EventFd;
 use crate::port::{MORE_READINESS, Port};
 use sys::clock;
 
@@ -22,24 +23,22 @@ pub(super) struct Sources {
     more: Vec<OwnedFd>,
     /// What other threads ring for each [`Role`]. Whoever hears its bell
     /// silences it, so two must not share one.
-    bells: [OwnedFd; 2],
+    bells: [EventFd; 2],
 }
 
 impl Sources {
     pub(super) fn of(port: &dyn Port) -> rustix::io::Result<Self> {
         let own = |fd: std::os::fd::BorrowedFd<'_>| rustix::io::fcntl_dupfd_cloexec(fd, 0);
-        let bell = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         Ok(Self {
             readiness: own(port.readiness())?,
             more: port.more_readiness().into_iter().map(own).collect::<Result<_, _>>()?,
-            bells: [bell()?, bell()?],
+            bells: [EventFd::open()?, EventFd::open()?],
         })
     }
 
     /// Wakes whoever has this role, or will the next time it wants to sleep.
     pub(super) fn ring(&self, role: Role) {
-        // It can only fail because the bell rings already.
-        let _ = write(&self.bells[role as usize], &1_u64.to_ne_bytes());
+        self.bells[role as usize].ring();
     }
 
     /// Sleeps until the port has something, the bell rings, or it is `due`; with `writable` also
@@ -66,7 +65,7 @@ impl Sources {
             Err(error) => return Err(error),
         }
         if fds[1].revents().contains(PollFlags::IN) {
-            let _ = read(&self.bells[role as usize], &mut [0; 8]);
+            self.bells[role as usize].silence();
         }
         Ok(())
     }
@@ -77,7 +76,10 @@ impl Sources {
         let mut fds = [PollFd::new(&self.bells[role as usize], PollFlags::IN)];
         match poll(&mut fds, timeout.as_ref()) {
             Ok(0) | Err(Errno::INTR) => Ok(()),
-            Ok(_) => read(&self.bells[role as usize], &mut [0; 8]).map(drop),
+            Ok(_) => {
+                self.bells[role as usize].silence();
+                Ok(())
+            }
             Err(error) => Err(error),
         }
     }

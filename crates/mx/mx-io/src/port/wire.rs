@@ -2,15 +2,15 @@
 //! the port full when the receiver has no room.
 
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::event::{EventfdFlags, eventfd};
-
+use super::name::REMEDY;
 use super::{
     Identity, NicId, Outgoing, Port, PortCounters, PortError, Room, TakeFrame, Transmitted,
     WriteFrame, check_mtu, endpoint_of,
 };
+use crate::endpoint::EventFd;
 
 /// What ports are plugged into.
 #[derive(Clone, Debug)]
@@ -24,14 +24,14 @@ pub struct Wire {
 struct Socket {
     nic: NicId,
     endpoint: u8,
-    event: Arc<OwnedFd>,
+    event: Arc<EventFd>,
     frames: VecDeque<(NicId, Vec<u8>)>,
     /// Buffers to be used again.
     spare: Vec<Vec<u8>>,
     /// The owner waits for a signal when a frame comes.
     armed: bool,
     /// Ports that found no room here.
-    waiting: Vec<Arc<OwnedFd>>,
+    waiting: Vec<Arc<EventFd>>,
     unplugged: bool,
 }
 
@@ -50,11 +50,9 @@ impl Wire {
     /// # Errors
     /// If the address is taken, or there are no more descriptors.
     pub fn port(&self, nic: NicId, endpoint: u8) -> Result<WirePort, PortError> {
-        let event =
-            eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|errno| {
-                let remedy = "check the limit on open files: ulimit -n";
-                PortError::system("open a port", &nic.to_string(), remedy)(errno.into())
-            })?;
+        let event = EventFd::open().map_err(|errno| {
+            PortError::system("open a port", &nic.to_string(), REMEDY)(errno.into())
+        })?;
         let event = Arc::new(event);
         let mut sockets = self.lock();
         if sockets.iter().any(|it| (it.nic, it.endpoint) == (nic, endpoint) && !it.unplugged) {
@@ -90,7 +88,7 @@ pub struct WirePort {
     number: usize,
     nic: NicId,
     endpoint: u8,
-    event: Arc<OwnedFd>,
+    event: Arc<EventFd>,
     frame: Vec<u8>,
     /// What is in `frame` and has not gone.
     staged: Option<Outgoing>,
@@ -118,18 +116,13 @@ impl WirePort {
             copy.extend_from_slice(frame);
             to.frames.push_back((self.nic, copy));
             if std::mem::take(&mut to.armed) {
-                signal(&to.event);
+                to.event.ring();
             }
         }
         self.counters.went(1, frame.len());
         self.staged = None;
         true
     }
-}
-
-/// Makes an event readable; one that is so already may refuse.
-fn signal(event: &OwnedFd) {
-    let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
 }
 
 impl Port for WirePort {
@@ -155,7 +148,7 @@ impl Port for WirePort {
             let own = &mut sockets[self.number];
             own.armed = false;
             let Some((from, frame)) = own.frames.pop_front() else { return Ok(came) };
-            own.waiting.drain(..).for_each(|event| signal(&event));
+            own.waiting.drain(..).for_each(|event| event.ring());
             drop(sockets);
             if endpoint_of(&frame) == Some(self.endpoint) {
                 self.counters.came(frame.len());
@@ -181,8 +174,7 @@ impl Port for WirePort {
     }
 
     fn clear(&mut self) -> Result<(), PortError> {
-        // Nothing to read means that nothing is to be cleared.
-        let _ = rustix::io::read(&*self.event, &mut [0_u8; 8]);
+        self.event.silence();
         Ok(())
     }
 
@@ -197,6 +189,6 @@ impl Drop for WirePort {
         let own = &mut sockets[self.number];
         own.unplugged = true;
         own.frames.clear();
-        own.waiting.drain(..).for_each(|event| signal(&event));
+        own.waiting.drain(..).for_each(|event| event.ring());
     }
 }

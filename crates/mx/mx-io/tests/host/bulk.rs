@@ -67,25 +67,15 @@ fn announcements(lead: usize, data: &[u8], count: usize) -> Long<'_> {
     Long { body, lead, data, count, is_data: false }
 }
 
-const HEADER: Header = Header {
-    marked: false,
-    crc: false,
-    full: false,
-    ask: true,
-    to: B,
-    from: A,
-    token: 3,
-    seq: Seq(4),
-    ack: Seq(5),
-    credit: 6,
-    window: 7,
-};
+fn header() -> Header {
+    Header { ask: true, to: B, from: A, token: 3, seq: Seq(4), ..Header::default() }
+}
 
 impl Frames for Long<'_> {
     fn next(&mut self, room: &mut [u8]) -> Option<Outgoing> {
         self.is_data = self.count > 0;
         self.count = self.count.checked_sub(1)?;
-        let written = wire::write(&HEADER, &self.body, room);
+        let written = wire::write(&header(), &self.body, room);
         let length = match self.body {
             Body::Reply { .. } => RUN_HEAD + self.data.len(),
             _ => written + self.data.len() - self.lead,

@@ -3,9 +3,7 @@
 use super::*;
 
 fn header(ack: Seq, credit: u32, window: u16) -> Header {
-    let (to, from, token) = (0, 0, 0);
-    let (marked, crc, full, ask) = (false, false, false, false);
-    Header { marked, crc, full, ask, to, from, token, seq: Seq(0), ack, credit, window }
+    Header { ack, credit, window, ..Header::default() }
 }
 
 fn at(micros: u64) -> Instant {

@@ -19,15 +19,14 @@ pub(crate) fn header(token: u32, seq: u32, ack: u32) -> Header {
     Header {
         marked: true,
         crc: true,
-        full: false,
         ask: true,
         to: 1,
-        from: 0,
         token,
         seq: Seq(seq),
         ack: Seq(ack),
         credit: u32::MAX,
         window: u16::MAX,
+        ..Header::default()
     }
 }
 

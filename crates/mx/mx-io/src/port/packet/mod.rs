@@ -31,6 +31,7 @@ use ::mx::wire::{ETHER_TYPE, FrameType};
 use rustix::io::Errno;
 use rustix::net::netdevice::index_to_name;
 
+use super::name::REMEDY;
 use super::outbox::Outbox;
 use super::{
     Claim, Identity, LATER, MAX_MTU, NicId, Port, PortCounters, PortError, Room, TakeFrame,
@@ -286,10 +287,7 @@ fn open_socket(interface: &str) -> Result<OwnedFd, PortError> {
         Errno::PERM | Errno::ACCESS => {
             PortError::NotAllowed { port: interface.to_owned(), cause: errno.into() }
         }
-        errno => {
-            let remedy = "check the limit on open files: ulimit -n";
-            PortError::system("open a packet socket", interface, remedy)(errno.into())
-        }
+        errno => PortError::system("open a packet socket", interface, REMEDY)(errno.into()),
     })
 }
 

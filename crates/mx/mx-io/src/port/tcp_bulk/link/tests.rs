@@ -77,19 +77,7 @@ fn message_that_comes_instead_of_data_takes_two_calls() {
 }
 
 fn run(data: usize) -> (Vec<u8>, Vec<u8>) {
-    let header = Header {
-        marked: false,
-        crc: false,
-        full: false,
-        ask: true,
-        to: 1,
-        from: 2,
-        token: 3,
-        seq: Seq(4),
-        ack: Seq(5),
-        credit: 6,
-        window: 7,
-    };
+    let header = Header { ask: true, to: 1, from: 2, token: 3, seq: Seq(4), ..Header::default() };
     let mut head = [0; PREFIX + RUN_HEAD];
     wire::write(&header, &Body::Reply { pull: 8, index: u32::MAX, data: &[] }, &mut head[PREFIX..]);
     head[..PREFIX].copy_from_slice(&((RUN_HEAD + data) as u32).to_be_bytes());
