@@ -176,7 +176,7 @@ fn ratio_to_first(
         return of.find(|it| it.to == *first).map_or(NOTHING, |_| FIRST).into();
     }
     let found = of.find(|it| it.of == result.setting && it.to == *first);
-    found.map_or(NOTHING.into(), |it| it.spread().cell(result.rounds.len() > 1))
+    found.map_or(NOTHING.into(), |it| it.spread.cell(result.rounds.len() > 1))
 }
 
 /// What the ratios beside the figures are, if there are any.

@@ -4,6 +4,7 @@ use super::*;
 use bench::compare::Figure;
 use bench::environment::Environment;
 use bench::measurement::{Cpu, Round};
+use bench::ratio::Spread;
 use bench::records::Distribution;
 use report::terminal::checks::fits;
 
@@ -79,8 +80,8 @@ fn every_ratio(figure: Figure, clients: Option<u32>) -> Vec<Ratio> {
     for of in SETTINGS {
         for to in SETTINGS.into_iter().filter(|to| *to != of) {
             let (of, to) = (of.to_owned(), to.to_owned());
-            let (median, min, max) = (123.45, 0.07, 9_876.54);
-            ratios.push(Ratio { figure, of, to, clients, median, min, max });
+            let spread = Spread { median: 123.45, min: 0.07, max: 9_876.54 };
+            ratios.push(Ratio { figure, of, to, clients, spread });
         }
     }
     ratios
@@ -117,7 +118,7 @@ fn usual_ratios_of_latency_and_interrupts_fit_80_columns() {
     for figure in [Figure::LatencyP50, Figure::Interrupts, Figure::Transactions] {
         let mut ratios = every_ratio(figure, None);
         for ratio in &mut ratios {
-            (ratio.median, ratio.min, ratio.max) = (0.42, 0.40, 0.45);
+            ratio.spread = Spread { median: 0.42, min: 0.40, max: 0.45 };
         }
         comparison.ratios.extend(ratios);
     }
@@ -138,9 +139,10 @@ fn ratios_are_to_the_first_setting_with_as_many_clients() {
             results.push(Measurement { clients: Some(clients), ..measurement(setting) });
         }
         let (of, to) = ("throttle:10".to_owned(), "throttle:125".to_owned());
-        let (figure, clients, min, max) = (Figure::LatencyP50, Some(clients), median, median);
-        let back = Ratio { figure, of: to.clone(), to: of.clone(), clients, median, min, max };
-        ratios.extend([Ratio { figure, of, to, clients, median, min, max }, back]);
+        let (figure, clients) = (Figure::LatencyP50, Some(clients));
+        let spread = Spread { median, min: median, max: median };
+        let back = Ratio { figure, of: to.clone(), to: of.clone(), clients, spread };
+        ratios.extend([Ratio { figure, of, to, clients, spread }, back]);
     }
     let mut comparison = comparison("loaded-server", results);
     comparison.ratios = ratios;

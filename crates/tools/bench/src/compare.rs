@@ -100,19 +100,9 @@ pub struct Ratio {
     pub to: String,
     /// How many clients, where that was varied.
     pub clients: Option<u32>,
-    /// The median over the rounds.
-    pub median: f64,
-    /// The smallest.
-    pub min: f64,
-    /// The largest.
-    pub max: f64,
-}
-
-impl Ratio {
-    /// The ratio without what it is of.
-    pub fn spread(&self) -> Spread {
-        Spread { median: self.median, min: self.min, max: self.max }
-    }
+    /// The ratio over the rounds.
+    #[serde(flatten)]
+    pub spread: Spread,
 }
 
 /// Opens a world of two hosts.
@@ -179,9 +169,9 @@ fn ratios(results: &[Measurement]) -> Vec<Ratio> {
             for to in others.filter(|to| to.setting != of.setting) {
                 let rounds = of.rounds.iter().zip(&to.rounds);
                 let pairs = rounds.filter_map(|(of, to)| figure.of(of).zip(figure.of(to)));
-                if let Some(Spread { median, min, max }) = Spread::of(pairs) {
+                if let Some(spread) = Spread::of(pairs) {
                     let (of, to, clients) = (of.setting.clone(), to.setting.clone(), of.clients);
-                    ratios.push(Ratio { figure, of, to, clients, median, min, max });
+                    ratios.push(Ratio { figure, of, to, clients, spread });
                 }
             }
         }
@@ -193,69 +183,25 @@ fn ratios(results: &[Measurement]) -> Vec<Ratio> {
 mod tests {
     use super::*;
     use crate::environment::Environment;
-    use crate::experiment::{Experiment, Plan};
-    use crate::options::ExperimentOptions;
-    use crate::records::{Counter, Distribution, Record};
-    use crate::scenario::Run;
-    use crate::slice::{NicRecord, Part, Slice};
+    use crate::records::Distribution;
+    use crate::slice::NicRecord;
+    use crate::world::fake::{self, Fake};
     use nic::moderation::Moderation;
     use std::cell::Cell;
 
-    /// A world in which every second round of one setting is without an answer, or each of all.
-    struct Starving {
-        environment: Environment,
-        starved: &'static [&'static str],
-        every: u32,
-        rounds: Cell<u32>,
-    }
-
-    impl World for Starving {
-        fn environment(&self) -> &Environment {
-            &self.environment
-        }
-
-        fn round(&self, _: &Plan, setting: Moderation, _: Option<Moderation>) -> Result<Slice> {
-            self.rounds.set(self.rounds.get() + 1);
-            let starves = self.starved.contains(&setting.to_string().as_str())
-                && self.rounds.get().is_multiple_of(self.every);
-            let counters = [(Counter::Transactions, if starves { 0 } else { 40 })];
-            let record = Record {
-                schema: 1,
-                workload: "rr-client".into(),
-                window_ns: 1_000_000_000,
-                cpu_ns: 2_000_000,
-                counters: counters.into(),
-                distributions: Default::default(),
-                series: None,
-            };
-            let nic = NicRecord {
-                cpu_ns: 0,
-                delivering_ns: 0,
-                spun_ns: 0,
-                overshoot: Distribution::default(),
-                ports: Vec::new(),
-            };
-            Ok(Slice { seconds: 1.0, records: vec![(Part::Asker, record)], nic })
-        }
-
-        fn finish(self: Box<Self>) -> Result<()> {
-            Ok(())
-        }
-    }
-
+    /// Of some settings every such round is without an answer.
     fn compare(starved: &'static [&'static str], every: u32) -> Result<Comparison> {
-        let environment = Environment::read("live");
-        let world = Starving { environment, starved, every, rounds: Cell::new(0) };
-        let settings = ["disabled", "delay:75"].map(|setting| Text(setting.parse().unwrap()));
-        let options = ExperimentOptions {
-            compare: Some(settings.to_vec()),
-            rounds: Some(4),
-            ..ExperimentOptions::default()
+        let rounds = Cell::new(0_u32);
+        let play = move |_: &_, setting: Moderation| {
+            rounds.set(rounds.get() + 1);
+            let starves = starved.contains(&setting.to_string().as_str())
+                && rounds.get().is_multiple_of(every);
+            let transactions = if starves { 0 } else { 40 };
+            Ok(fake::slice(transactions, Distribution::default(), NicRecord::default()))
         };
-        let progress = Progress::new(true);
-        let (experiment, nic) = (Experiment::TcpRr, NicOptions::default());
-        let asked = Run { experiment, world: None, nic, options };
-        run(&Turns::new(&asked, WorldKind::Live, 0)?, Box::new(world), &progress)
+        let world = Fake { environment: Environment::read("live"), play };
+        let asked = fake::run(&["disabled", "delay:75"]);
+        run(&Turns::new(&asked, WorldKind::Live, 0)?, Box::new(world), &Progress::new(true))
     }
 
     #[test]

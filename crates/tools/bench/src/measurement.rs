@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::environment::Environment;
 use crate::histogram::{self, Bin};
 use crate::records::{Counter, Distribution, Record, Series, Timing};
-use crate::slice::{NotMeasured, Part, PortRecord, Slice};
+use crate::slice::{Busy, NicRecord, NotMeasured, Part, PortRecord, Slice};
 
 pub use base::quantiles::Quantiles;
 
@@ -73,9 +73,6 @@ pub struct ProcessorShares {
     /// The rest.
     pub idle: f64,
 }
-
-/// Nanoseconds of each activity.
-type Busy = [u64; Activity::ALL.len()];
 
 impl ProcessorShares {
     fn of(busy: Busy, seconds: f64) -> Self {
@@ -227,10 +224,10 @@ impl Round {
             bulk_bits_per_s: slice
                 .rate(Part::BulkSink, Counter::BytesReceived)
                 .map(|bytes| bytes * 8.0),
-            interrupts_per_s: Some(slice.interrupts() as f64 / slice.seconds),
+            interrupts_per_s: Some(slice.nic.interrupts() as f64 / slice.seconds),
             messages_per_s: messages.map(|messages| messages / slice.seconds),
             interrupts_per_message: alone
-                .and_then(|messages| ratio(slice.interrupts() as f64, messages)),
+                .and_then(|messages| ratio(slice.nic.interrupts() as f64, messages)),
             not_measured: None,
         }
     }
@@ -264,10 +261,11 @@ impl Rounds<'_> {
         let timed = asker.as_ref().or(source.as_ref());
         let latency = LATENCIES.map(|timing| distribution(timed, timing));
         let latency = latency.into_iter().find(|latency| latency.count > 0).unwrap_or_default();
-        let interrupts = self.sum(Slice::interrupts);
-        let packets = self.sum(|slice| slice.nic.ports.iter().map(|port| port.delivered).sum());
+        let nic = self.nic();
+        let interrupts = nic.interrupts();
+        let packets: u64 = nic.ports.iter().map(|port| port.delivered).sum();
         let any = !self.slices.is_empty();
-        let cpu = (any && environment.measures_cpu()).then(|| self.cpu(seconds));
+        let cpu = (any && environment.measures_cpu()).then(|| self.cpu(&nic, seconds));
         let receive = cpu.map(|cpu| (cpu.host_receive + cpu.nic) * seconds * 1e9);
         let messages = self.total(Slice::messages);
         let bytes = messages.map(|_| self.sum(|slice| slice.counted(Counter::MessageBytes)) as f64);
@@ -299,14 +297,16 @@ impl Rounds<'_> {
             polling_cpu: polls(Counter::PollingNanos).map(|nanos| nanos / (seconds * 1e9)),
             interrupts: any.then_some(interrupts),
             interrupts_per_s: ratio(interrupts as f64, seconds),
-            interrupts_by_reason: self.by_reason(),
+            interrupts_by_reason: by_reason(|reason| {
+                nic.ports.iter().map(|port| port.interrupts_for(reason)).sum()
+            }),
             packets: any.then_some(packets),
             packets_per_interrupt: ratio(packets as f64, interrupts as f64),
-            hold_us: self.holds(|_| true).quantiles(),
-            timer_overshoot_us: self.overshoot().quantiles(),
+            hold_us: nic.holds().quantiles(),
+            timer_overshoot_us: nic.overshoot.quantiles(),
             cpu,
             receive_ns_per_packet: receive.and_then(|receive| ratio(receive, packets as f64)),
-            ports: self.ports(),
+            ports: ports(&nic, seconds),
             one_way: Vec::new(),
             rounds: self.rounds(),
             environment,
@@ -348,77 +348,47 @@ impl Rounds<'_> {
         asker.filter_map(|record| record.series.clone()).collect()
     }
 
-    fn cpu(&self, seconds: f64) -> Cpu {
+    /// What the NIC has counted in all rounds.
+    fn nic(&self) -> NicRecord {
+        let mut slices = self.slices.iter().map(|slice| &slice.nic);
+        let mut sum = slices.next().cloned().unwrap_or_default();
+        slices.for_each(|nic| sum.merge(nic));
+        sum
+    }
+
+    fn cpu(&self, nic: &NicRecord, seconds: f64) -> Cpu {
         let cores = |nanos: u64| nanos as f64 / (seconds * 1e9);
-        let receive = cores(self.sum(|slice| slice.nic.delivering_ns));
+        let receive = cores(nic.delivering_ns);
         let programs =
             cores(self.sum(|slice| slice.records.iter().map(|(_, record)| record.cpu_ns).sum()));
-        let thread = cores(self.sum(|slice| slice.nic.cpu_ns));
+        let thread = cores(nic.cpu_ns);
         // A spin that was pre-empted took time but no CPU, so the rest may come out below nothing.
-        let nic_spin = cores(self.sum(|slice| slice.nic.spun_ns)).min(thread - receive);
+        let nic_spin = cores(nic.spun_ns).min(thread - receive);
         let nic = thread - receive - nic_spin;
         Cpu { nic, nic_spin, host: programs + receive, host_receive: receive }
     }
+}
 
-    fn processor(&self, number: usize) -> ProcessorShares {
-        let busy = self.slices.iter().filter_map(|slice| slice.nic.ports[number].busy_ns);
-        let seconds = self.slices.iter().map(|slice| slice.seconds).sum();
-        let add = |sum: Busy, one: Busy| std::array::from_fn(|at| sum[at] + one[at]);
-        ProcessorShares::of(busy.fold(Busy::default(), add), seconds)
-    }
+fn by_reason(count: impl Fn(Reason) -> u64) -> BTreeMap<&'static str, u64> {
+    Reason::ALL.into_iter().map(|reason| (reason.name(), count(reason))).collect()
+}
 
-    fn by_reason(&self) -> BTreeMap<&'static str, u64> {
-        let count = |reason| {
-            self.sum(|slice| slice.nic.ports.iter().map(|p| p.interrupts_for(reason)).sum())
-        };
-        Reason::ALL.into_iter().map(|reason| (reason.name(), count(reason))).collect()
-    }
-
-    fn holds(&self, of: impl Fn(usize) -> bool) -> Distribution {
-        let mut sum = Distribution::default();
-        for slice in self.slices {
-            let ports = slice.nic.ports.iter().enumerate().filter(|(number, _)| of(*number));
-            ports.for_each(|(_, port)| sum.merge(&port.holds));
-        }
-        sum
-    }
-
-    fn overshoot(&self) -> Distribution {
-        let mut sum = Distribution::default();
-        for slice in self.slices {
-            sum.merge(&slice.nic.overshoot);
-        }
-        sum
-    }
-
-    fn ports(&self) -> Vec<PortMeasurement> {
-        let Some(last) = self.slices.last() else { return Vec::new() };
-        let port = |(number, port): (usize, &PortRecord)| {
-            let sum =
-                |of: &dyn Fn(&PortRecord) -> u64| self.sum(|slice| of(&slice.nic.ports[number]));
-            let interrupts = Reason::ALL
-                .into_iter()
-                .map(|reason| (reason.name(), sum(&|port| port.interrupts_for(reason))));
-            let lost_by_others = |slice: &Slice| {
-                let ports = slice.nic.ports.iter().enumerate();
-                ports.filter(|(of, _)| *of != number).map(|(_, port)| port.link_lost).sum::<u64>()
-            };
-            PortMeasurement {
-                name: port.name.clone(),
-                setting: port.setting.clone(),
-                packets: sum(&|port| port.delivered),
-                marked: sum(&|port| port.marked),
-                steered: sum(&|port| port.steered),
-                interrupts: interrupts.collect(),
-                hold_us: self.holds(|of| of == number).quantiles(),
-                ring_full: sum(&|port| port.ring_full),
-                refused: sum(&|port| port.refused),
-                link_lost: self.sum(lost_by_others),
-                processor: port.busy_ns.map(|_| self.processor(number)),
-            }
-        };
-        last.nic.ports.iter().enumerate().map(port).collect()
-    }
+fn ports(nic: &NicRecord, seconds: f64) -> Vec<PortMeasurement> {
+    let lost: u64 = nic.ports.iter().map(|port| port.link_lost).sum();
+    let port = |port: &PortRecord| PortMeasurement {
+        name: port.name.clone(),
+        setting: port.setting.clone(),
+        packets: port.delivered,
+        marked: port.marked,
+        steered: port.steered,
+        interrupts: by_reason(|reason| port.interrupts_for(reason)),
+        hold_us: port.holds.quantiles(),
+        ring_full: port.ring_full,
+        refused: port.refused,
+        link_lost: lost - port.link_lost,
+        processor: port.busy_ns.map(|busy| ProcessorShares::of(busy, seconds)),
+    };
+    nic.ports.iter().map(port).collect()
 }
 
 impl Measurement {

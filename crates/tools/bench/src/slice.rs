@@ -55,8 +55,8 @@ pub enum Part {
 #[error("{0}")]
 pub struct NotMeasured(pub String);
 
-/// What a NIC and its data plane have counted in a round.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// What a NIC and its data plane have counted in a round, or in several.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NicRecord {
     /// CPU time of the data-plane thread, in nanoseconds.
@@ -71,8 +71,11 @@ pub struct NicRecord {
     pub ports: Vec<PortRecord>,
 }
 
-/// What a port has counted in a round.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Nanoseconds in which a host's processor was busy, for each of [`Activity::ALL`].
+pub(crate) type Busy = [u64; Activity::ALL.len()];
+
+/// What a port has counted in a round, or in several.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PortRecord {
     /// The interface, such as `b0`.
@@ -96,9 +99,8 @@ pub struct PortRecord {
     pub refused: u64,
     /// Frames lost on the link on which those of its host leave.
     pub link_lost: u64,
-    /// For how many nanoseconds its host's processor was busy with each of [`Activity::ALL`], if
-    /// that costs time.
-    pub busy_ns: Option<[u64; Activity::ALL.len()]>,
+    /// What its host's processor was busy with, if that costs time.
+    pub busy_ns: Option<Busy>,
 }
 
 impl NicRecord {
@@ -111,6 +113,29 @@ impl NicRecord {
             overshoot: Distribution::from_histogram(&snapshot.overshoot, 1),
             ports: snapshot.ports.iter().map(PortRecord::of).collect(),
         }
+    }
+
+    /// Adds what was counted in a later round, whose settings are kept.
+    pub(crate) fn merge(&mut self, later: &Self) {
+        self.cpu_ns += later.cpu_ns;
+        self.delivering_ns += later.delivering_ns;
+        self.spun_ns += later.spun_ns;
+        self.overshoot.merge(&later.overshoot);
+        for (port, later) in self.ports.iter_mut().zip(&later.ports) {
+            port.merge(later);
+        }
+    }
+
+    /// Interrupts of all ports.
+    pub(crate) fn interrupts(&self) -> u64 {
+        self.ports.iter().flat_map(|port| port.interrupts.values()).sum()
+    }
+
+    /// Holds of the packets of all ports.
+    pub(crate) fn holds(&self) -> Distribution {
+        let mut sum = Distribution::default();
+        self.ports.iter().for_each(|port| sum.merge(&port.holds));
+        sum
     }
 }
 
@@ -130,6 +155,23 @@ impl PortRecord {
             refused: port.refused,
             link_lost: port.link.lost,
             busy_ns: port.busy.map(|busy| Activity::ALL.map(|activity| busy[activity].as_nanos())),
+        }
+    }
+
+    fn merge(&mut self, later: &Self) {
+        self.setting.clone_from(&later.setting);
+        self.delivered += later.delivered;
+        self.marked += later.marked;
+        self.steered += later.steered;
+        for (reason, count) in &later.interrupts {
+            *self.interrupts.entry(reason.clone()).or_default() += count;
+        }
+        self.holds.merge(&later.holds);
+        self.ring_full += later.ring_full;
+        self.refused += later.refused;
+        self.link_lost += later.link_lost;
+        for (busy, later) in self.busy_ns.iter_mut().zip(&later.busy_ns) {
+            busy.iter_mut().zip(later).for_each(|(sum, one)| *sum += one);
         }
     }
 
@@ -154,11 +196,6 @@ impl Slice {
     /// A counter of the agent that played `part`, a second.
     pub(crate) fn rate(&self, part: Part, counter: Counter) -> Option<f64> {
         Some(self.record(part)?.per_second(counter))
-    }
-
-    /// Interrupts of all ports.
-    pub(crate) fn interrupts(&self) -> u64 {
-        self.nic.ports.iter().flat_map(|port| port.interrupts.values()).sum()
     }
 
     /// What all agents together have counted.

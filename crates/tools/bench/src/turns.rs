@@ -343,74 +343,39 @@ mod tests {
     use super::*;
     use crate::compare;
     use crate::experiment::Plan;
-    use crate::records::{Counter, Distribution, Record, SCHEMA, Timing};
-    use crate::slice::{NicRecord, Part, PortRecord};
+    use crate::records::Distribution;
+    use crate::slice::{NicRecord, PortRecord};
+    use crate::world::fake::{self, Fake};
 
-    /// A world whose rounds depend on their plan and their setting; some have no figures.
-    struct Fake(Environment);
-
-    impl World for Fake {
-        fn environment(&self) -> &Environment {
-            &self.0
-        }
-
-        fn round(&self, plan: &Plan, setting: Moderation, _: Option<Moderation>) -> Result<Slice> {
-            let usecs = i64::from(setting.rx_usecs) + plan.seed as i64;
-            ensure!(usecs % 7 != 0, NotMeasured(format!("{usecs} is a seventh")));
-            let values = Distribution::exactly((1..5).map(|n| [n * 1_000 * usecs, n]));
-            let record = Record {
-                schema: SCHEMA,
-                workload: "rr-client".into(),
-                window_ns: 1_000_000_000 / 3,
-                cpu_ns: plan.seed,
-                counters: [(Counter::Transactions, plan.seed * 10)].into(),
-                distributions: [(Timing::Latency, values.clone())].into(),
-                series: None,
-            };
-            let port = |name: &str| PortRecord {
-                name: name.into(),
-                setting: setting.to_string(),
-                delivered: plan.seed,
-                marked: 0,
-                steered: 0,
-                interrupts: [("timer".to_owned(), plan.seed)].into(),
-                holds: values.clone(),
-                ring_full: 0,
-                refused: 0,
-                link_lost: 0,
-                busy_ns: None,
-            };
-            let nic = NicRecord {
-                cpu_ns: plan.seed,
-                delivering_ns: 1,
-                spun_ns: 1,
-                overshoot: Distribution::default(),
-                ports: vec![port("a0"), port("b0")],
-            };
-            Ok(Slice { seconds: 1.0 / 3.0, records: vec![(Part::Asker, record)], nic })
-        }
-
-        fn finish(self: Box<Self>) -> Result<()> {
-            Ok(())
-        }
+    /// A round that depends on its plan and its setting; some have no figures.
+    fn play(plan: &Plan, setting: Moderation) -> Result<Slice> {
+        let usecs = i64::from(setting.rx_usecs) + plan.seed as i64;
+        ensure!(usecs % 7 != 0, NotMeasured(format!("{usecs} is a seventh")));
+        let values = Distribution::exactly((1..5).map(|n| [n * 1_000 * usecs, n]));
+        let port = |name: &str| PortRecord {
+            name: name.into(),
+            setting: setting.to_string(),
+            delivered: plan.seed,
+            interrupts: [("timer".to_owned(), plan.seed)].into(),
+            holds: values.clone(),
+            ..PortRecord::default()
+        };
+        let ports = vec![port("a0"), port("b0")];
+        let nic = NicRecord { cpu_ns: plan.seed, delivering_ns: 1, ports, ..NicRecord::default() };
+        Ok(Slice { seconds: 1.0 / 3.0, ..fake::slice(plan.seed * 10, values, nic) })
     }
 
     fn run() -> Run {
-        let settings = ["delay:75", "delay:10", "throttle:125"];
-        let options = ExperimentOptions {
-            compare: Some(settings.map(|setting| Text(setting.parse().unwrap())).to_vec()),
-            clients: Some(Text("1..2".parse().unwrap())),
-            rounds: Some(4),
-            ..ExperimentOptions::default()
-        };
-        let (experiment, nic) = (Experiment::TcpRr, NicOptions::default());
-        Run { experiment, world: None, nic, options }
+        let mut run = fake::run(&["delay:75", "delay:10", "throttle:125"]);
+        run.options.clients = Some(Text("1..2".parse().unwrap()));
+        run
     }
 
     /// What a shard has played, once through its file.
     fn played(turns: &Turns<'_>, shard: &str, environment: &Environment) -> (Shard, Played) {
         let shard = shard.parse().unwrap();
-        let open = || Ok(Box::new(Fake(environment.clone())) as Box<dyn World>);
+        let world = Fake { environment: environment.clone(), play };
+        let open = || Ok(Box::new(world) as Box<dyn World>);
         let played = turns.play(shard, open, &Progress::new(true)).unwrap();
         let text = serde_json::to_string(&played).unwrap();
         (shard, serde_json::from_str(&text).unwrap())

@@ -121,19 +121,7 @@ impl Case {
             if !is_decoy && random.is(0.3) { random.between(1_000.0, 10_000.0) } else { 0.0 };
         let waits = kind == Kind::Stamped && random.is(0.5);
         let nic_stamps = random.is(0.5);
-        let (theirs, mine) = (Hold::of(theirs), Hold::of(mine));
-        let case = Self {
-            seed,
-            kind,
-            waits,
-            nic_stamps,
-            theirs,
-            mine,
-            decoy,
-            bulk,
-            obstacle: None,
-            rules: "",
-        };
+        let case = Self { kind, waits, nic_stamps, decoy, bulk, ..Self::held(seed, theirs, mine) };
         case.renewed(true)
     }
 
@@ -169,22 +157,25 @@ impl Case {
         let decoys = if may_be_busy { [slow, busy] } else { [slow, slow] };
         let decoy = is_decoy.then(|| random.one(&decoys));
         let bulk = if random.is(0.2) { random.between(500.0, 3_000.0) } else { 0.0 };
-        let (kind, waits, nic_stamps) = (Kind::Stamped, true, false);
-        let (theirs, mine) = (Hold::of(theirs), Hold::of(mine));
-        let case = Self {
-            seed,
-            kind,
-            waits,
-            nic_stamps,
-            theirs,
-            mine,
-            decoy,
-            bulk,
-            obstacle: None,
-            rules: "",
-        };
+        let case = Self { decoy, bulk, ..Self::held(seed, theirs, mine) };
         // Devices of namespaces, which play hosts in real time, have no NAPI to defer anything.
         case.renewed(!may_be_busy)
+    }
+
+    /// Holds alone, between hosts whose answers carry timestamps and come at will.
+    const fn held(seed: u64, theirs: Moderation, mine: Moderation) -> Self {
+        Self {
+            seed,
+            kind: Kind::Stamped,
+            waits: true,
+            nic_stamps: false,
+            theirs: Hold::of(theirs),
+            mine: Hold::of(mine),
+            decoy: None,
+            bulk: 0.0,
+            obstacle: None,
+            rules: "",
+        }
     }
 
     /// With some of its holds, and of its decoys, of newer kinds; the rest stays as it was drawn.

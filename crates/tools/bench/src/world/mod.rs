@@ -3,6 +3,8 @@
 pub mod adaptive;
 pub mod agents;
 mod eta;
+#[cfg(test)]
+pub(crate) mod fake;
 mod guests;
 mod host_settings;
 pub mod intervals;
