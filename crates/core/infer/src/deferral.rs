@@ -84,7 +84,6 @@ fn residual(starter: &Starter, usecs: f64, polls: usize) -> f64 {
     starter.released - expected.max(starter.arrived)
 }
 
-/// How many polls explain the waits best.
 fn polls(starters: &[Starter], usecs: f64, noise: f64) -> usize {
     // By how much it costs more, for each poll, to explain those who wait for it as if they came
     // after the last one.

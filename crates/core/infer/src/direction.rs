@@ -142,7 +142,6 @@ const fn family_of(shape: Shape) -> Family {
     }
 }
 
-/// What one direction shows.
 #[derive(Clone, Debug)]
 pub(crate) struct Judged {
     pub(crate) family: Family,
@@ -263,7 +262,6 @@ pub(crate) fn both(heard: &[Heard], [to, from]: [Way; 2]) -> Option<(Judged, Jud
     Some((look(there)?.conclude(), look(back)?.conclude()))
 }
 
-/// A direction with its best explanation.
 struct Look {
     series: Series,
     starters: Vec<Starter>,
@@ -354,7 +352,6 @@ impl Look {
         (self.telling().len() as f64).sqrt() / self.noise
     }
 
-    /// The drift that is left.
     fn drift(&self) -> f64 {
         let telling = self.telling();
         if telling.len() < ENOUGH { 0.0 } else { slope(&telling) }

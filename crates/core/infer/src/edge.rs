@@ -32,7 +32,6 @@ const STEPS: f64 = 2.0;
 /// A starter whose wait is shorter than this share of the delay found a timer of others running.
 const WHOLE: f64 = 0.8;
 
-/// Where the edge of a delay lies.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Edge {
     /// How far above the real one the floor is, in microseconds.

@@ -22,7 +22,6 @@ const COMMON: f64 = 3.0;
 /// superfluous parameter gains more than he allows for.
 const PARAMETER: f64 = 1.5;
 
-/// The shapes that a wait can have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Shape {
     None,
@@ -53,7 +52,6 @@ pub(crate) struct Waking {
     pub(crate) takes: f64,
 }
 
-/// One explanation.
 #[derive(Clone, Debug)]
 pub(crate) struct Fit {
     pub(crate) shape: Shape,

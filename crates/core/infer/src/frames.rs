@@ -10,7 +10,6 @@ use crate::series::{Point, Series, Starter};
 use crate::stats::{cheapest, mode, quantile, sorted};
 use crate::train::Purpose;
 
-/// The highest limit that is looked for.
 const HIGHEST: usize = 128;
 
 /// How far the search by coarse steps may be off.
@@ -57,7 +56,6 @@ const FEW_FREE: usize = 5;
 /// NIC counts.
 const CLEAR: f64 = 20.0;
 
-/// A delay with a limit.
 #[derive(Clone, Copy, Debug)]
 struct Limited {
     /// The delay, in microseconds.

@@ -32,6 +32,6 @@ pub struct Probe {
 pub struct Heard {
     /// What was to be sent.
     pub train: Train,
-    /// What happened.
+    /// The times of its packets, in their order.
     pub probes: Vec<Probe>,
 }

@@ -7,7 +7,6 @@ use crate::verdict::{Family, Finding, Lengths, NoHold, Place, Unclear, Why};
 /// intervals leave open: the way is another one for full segments.
 const ALIKE: f64 = 0.1;
 
-/// What packets of one length show.
 pub(crate) struct Part {
     pub(crate) judged: Vec<(Place, Judged)>,
     pub(crate) findings: Vec<Finding>,

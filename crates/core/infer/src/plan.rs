@@ -170,7 +170,6 @@ impl Plan {
         std::iter::from_fn(|| plan.next_train()).map(|train| train.sends.len() as u32).sum()
     }
 
-    /// What train `number` is.
     fn stage(&self, number: u32) -> Option<Stage> {
         let number = number as usize;
         if let Some(stage) = self.order.get(number) {

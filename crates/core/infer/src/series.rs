@@ -182,7 +182,6 @@ impl Series {
 /// A packet that found nothing unreported.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Starter {
-    /// Which point it is.
     pub(crate) at: usize,
     pub(crate) arrived: f64,
     pub(crate) released: f64,

@@ -12,7 +12,6 @@ pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted.get((share * last as f64).round() as usize).copied().unwrap_or(0.0)
 }
 
-/// The median of values in any order.
 pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     quantile(&sorted(values.into_iter().collect()), 0.5)
 }

@@ -5,7 +5,7 @@
 pub enum Purpose {
     /// One probe after a silence.
     Lone,
-    /// Two probes.
+    /// Two probes at a swept distance.
     Pair,
     /// Many probes, tens of microseconds apart.
     Dense,
@@ -81,7 +81,7 @@ pub struct PlannedProbe {
 pub struct Train {
     /// Counts from 0.
     pub number: u32,
-    /// Why.
+    /// What it is sent for.
     pub purpose: Purpose,
     /// Of all its packets, but silent ones.
     pub length: Length,

@@ -24,7 +24,6 @@ pub enum Family {
 }
 
 impl Family {
-    /// All that hold packets.
     pub(crate) const HOLDS: [Self; 6] =
         [Self::Delay, Self::Throttle, Self::Periodic, Self::Quiet, Self::Deferral, Self::Adaptive];
 
@@ -52,7 +51,7 @@ impl fmt::Display for Family {
 /// A value and where it lies with 95 % confidence, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// The estimate.
+    /// The estimated value.
     pub value: f64,
     /// The lower end.
     pub low: f64,
@@ -104,7 +103,6 @@ pub enum Place {
 }
 
 impl Place {
-    /// The other side.
     pub(crate) const fn other(self) -> Self {
         match self {
             Self::Theirs => Self::Mine,
@@ -114,10 +112,10 @@ impl Place {
     }
 }
 
-/// One hold.
+/// A hold that the data shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// Where.
+    /// The side that it is on.
     pub place: Place,
     /// Of which packets.
     pub lengths: Lengths,
@@ -166,9 +164,9 @@ pub enum Acquittal {
     },
     /// The far program takes so long, in microseconds, between its two timestamps.
     Server {
-        /// Median.
+        /// The median time.
         median: f64,
-        /// 99th percentile.
+        /// The 99th percentile of the times.
         p99: f64,
     },
     /// The very first packet took so much longer, in microseconds: address resolution, cold caches.
@@ -181,7 +179,7 @@ pub enum Acquittal {
 /// A place where longer holds are excluded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NoHold {
-    /// Where.
+    /// The side that it is on.
     pub place: Place,
     /// Of which packets.
     pub lengths: Lengths,
@@ -209,17 +207,17 @@ pub enum Why {
     Lost,
     /// Most probes were sent no closer than this, in microseconds.
     Spacing {
-        /// The distance.
+        /// The distance between neighbours.
         usecs: f64,
     },
     /// Few probes were sent.
     Few {
-        /// So many.
+        /// The number of probes that were sent.
         sent: usize,
     },
     /// The far host's answers left no closer than this, in microseconds.
     Answers {
-        /// The distance.
+        /// The distance between neighbours.
         usecs: f64,
     },
     /// Packets that came apart were delivered neither together nor as far apart.
@@ -231,11 +229,11 @@ pub enum Why {
 /// What a verdict says of one place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Said<'a> {
-    /// This hold.
+    /// There is this hold.
     Hold(&'a Finding),
     /// No hold that is longer than this, in microseconds.
     NoHold {
-        /// The bound.
+        /// Longer holds are excluded.
         above: f64,
     },
     /// The data cannot tell.

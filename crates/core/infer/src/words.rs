@@ -67,7 +67,6 @@ fn cannot_tell(unclear: &Unclear, (answered, asked): (usize, usize)) -> String {
     format!("cannot tell whether there is a hold {at}{of}{below}; {why}")
 }
 
-/// The packets that are meant.
 const fn of(lengths: Lengths) -> &'static str {
     match lengths {
         Lengths::Short => ", short packets",

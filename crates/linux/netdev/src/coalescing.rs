@@ -7,11 +7,8 @@ use std::io;
 
 use sys::ethtool::{COALESCE_WORDS as WORDS, Control, GET_COALESCE as GET, SET_COALESCE as SET};
 
-/// Where `rx-usecs` is.
 const RX_USECS: usize = 1;
-/// Where `rx-frames` is.
 const RX_FRAMES: usize = 2;
-/// Where `tx-frames` is.
 const TX_FRAMES: usize = 6;
 
 /// Sets `rx-usecs` and `rx-frames` of an interface in the network of this thread; what else there

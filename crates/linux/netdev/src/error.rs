@@ -8,23 +8,16 @@ use super::tlv::Malformed;
 /// Why a device could not be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    /// There is no netlink socket, or the kernel has no such family.
-    #[error("speak to the kernel's {family} interface: {cause}; {remedy}",
-            remedy = family_remedy(.cause))]
-    Family {
-        /// The generic netlink family.
-        family: &'static str,
-        /// What the kernel said.
-        #[source]
-        cause: io::Error,
-    },
+    /// There is no netlink socket, or the kernel has no such generic netlink family.
+    #[error("speak to the kernel's {0} interface: {1}; {remedy}", remedy = family_remedy(.1))]
+    Family(&'static str, #[source] io::Error),
     /// The kernel or the driver refused.
     #[error("{action} {device}: {cause}{}; {remedy}", in_brackets(.said),
             remedy = remedy(.device, .cause, .said))]
     Refused {
         /// What was asked for, as a verb.
         action: &'static str,
-        /// The device.
+        /// The name of the device.
         device: String,
         /// The error number.
         #[source]
@@ -40,43 +33,28 @@ pub enum DeviceError {
     Malformed {
         /// What was asked for, as a verb.
         action: &'static str,
-        /// The device.
+        /// The name of the device.
         device: String,
         /// What is wrong with it.
         #[source]
         cause: Malformed,
     },
-    /// A file of the kernel could not be read.
-    #[error("read {}: {cause}; {remedy}", .path.display(), remedy = file_remedy(.cause))]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the kernel said.
-        #[source]
-        cause: io::Error,
-    },
-    /// A file of the kernel could not be written.
-    #[error("write {value} to {}: {cause}; {remedy}", .path.display(),
-            remedy = file_remedy(.cause))]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What was to be written.
-        value: String,
-        /// What the kernel said.
-        #[source]
-        cause: io::Error,
-    },
+    /// This file of the kernel could not be read.
+    #[error("read {path}: {1}; {remedy}", path = .0.display(), remedy = file_remedy(.1))]
+    Read(PathBuf, #[source] io::Error),
+    /// This value could not be written to this file of the kernel.
+    #[error("write {0} to {path}: {2}; {remedy}", path = .1.display(), remedy = file_remedy(.2))]
+    Write(String, PathBuf, #[source] io::Error),
 }
 
 impl DeviceError {
     /// What the kernel said, as a number, if it said anything.
     pub fn code(&self) -> Option<i32> {
         match self {
-            Self::Family { cause, .. }
+            Self::Family(_, cause)
             | Self::Refused { cause, .. }
-            | Self::Read { cause, .. }
-            | Self::Write { cause, .. } => cause.raw_os_error(),
+            | Self::Read(_, cause)
+            | Self::Write(_, _, cause) => cause.raw_os_error(),
             Self::Malformed { .. } => None,
         }
     }

@@ -66,10 +66,7 @@ pub fn read_device(root: &Root, device: &str) -> Result<DeviceFiles, DeviceError
     let directory = directory_of(device)?;
     let file = |name: &str| format!("{directory}/{name}");
     let path = file("ifindex");
-    let ifindex = root.read(&path)?.trim().parse().map_err(|_| DeviceError::Read {
-        path: root.path(&path),
-        cause: std::io::ErrorKind::InvalidData.into(),
-    })?;
+    let ifindex = root.read(&path)?.trim().parse().map_err(|_| root.malformed(&path))?;
     let all = read_interrupts(root).unwrap_or_default();
     let with_affinity = |one: Interrupt| {
         let affinity = affinity(root, one.number);

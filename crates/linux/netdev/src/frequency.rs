@@ -41,6 +41,6 @@ pub fn read_frequency(root: &Root, cpus: &[u32]) -> Frequency {
 /// The processors that are online; processor 0 if that cannot be read.
 pub fn online_cpus(root: &Root) -> Vec<u32> {
     let text = root.word("sys/devices/system/cpu/online");
-    let cpus = text.and_then(|text| super::cpus::parse_list(&text)).unwrap_or_default();
+    let cpus = text.and_then(|text| sys::cpus::parse_list(&text)).unwrap_or_default();
     if cpus.is_empty() { vec![0] } else { cpus }
 }

@@ -20,7 +20,6 @@ const FAMILY_NAME: u16 = 2;
 /// Bytes before a message's attributes (`struct genlmsghdr`): command, version, two unused.
 const HEADER: usize = 4;
 
-/// How a request failed.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The kernel refused, or the socket failed.
@@ -60,10 +59,9 @@ pub(super) struct Family {
     sequence: Cell<u32>,
 }
 
-/// What a request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum About {
-    /// One object.
+    /// One object, named by attributes.
     One,
     /// All there are.
     All,
@@ -72,7 +70,7 @@ pub(super) enum About {
 impl Family {
     /// Opens a socket and asks for the number of a family.
     pub(super) fn open(name: &'static str) -> Result<Self, DeviceError> {
-        let fail = |cause| DeviceError::Family { family: name, cause };
+        let fail = |cause| DeviceError::Family(name, cause);
         let socket = Socket::new(NETLINK_GENERIC).map_err(fail)?;
         // Sentences from before Linux 4.12 are missed, and that is all.
         let _ = socket.set_ext_ack(true);

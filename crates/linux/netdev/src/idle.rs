@@ -73,7 +73,6 @@ fn add(sum: &mut IdleState, state: &IdleState) {
     sum.time_us = sum.time_us.saturating_add(state.time_us);
 }
 
-/// The states of one processor, shallowest first.
 fn states_of(root: &Root, cpu: u32) -> Vec<IdleState> {
     let directory = format!("sys/devices/system/cpu/cpu{cpu}/cpuidle");
     let names = root.list(&directory).unwrap_or_default();

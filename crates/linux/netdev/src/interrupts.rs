@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::cpus::{parse_list, write_list};
 use super::error::DeviceError;
 use super::root::{Root, directory_of};
+use sys::cpus::{parse_list, write_list};
 
-/// An interrupt.
+/// An interrupt line of `/proc/interrupts`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Interrupt {
-    /// Its number.
+    /// Its number, as in `/proc/irq`.
     pub number: u32,
     /// How often each processor had it: processor and count.
     pub counts: Vec<(u32, u64)>,

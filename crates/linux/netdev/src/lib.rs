@@ -30,7 +30,7 @@
 //! | [`steering`], [`softnet`] | RPS, XPS; the softirq that receives |
 //! | [`aspm`] | a PCIe link that sleeps |
 //! | [`statistics`], [`queue_names`] | counters of a device; those of queues among a driver's own |
-//! | [`cpus`], [`idle`], [`frequency`], [`virtualisation`] | processors, and what makes them late |
+//! | [`idle`], [`frequency`], [`virtualisation`] | what makes processors late |
 //! | [`setters`] | what else sets coalescing: files of udev, NetworkManager, TuneD and others |
 //! | [`message`], [`tlv`] | netlink messages and their attributes |
 //!
@@ -46,7 +46,6 @@
 
 pub mod aspm;
 pub mod coalescing;
-pub mod cpus;
 pub mod deferral;
 pub mod drivers;
 mod error;

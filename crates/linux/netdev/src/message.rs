@@ -7,7 +7,6 @@
 
 use super::tlv::{Malformed, Tlvs};
 
-/// Bytes of a message's header.
 const HEADER: usize = 16;
 /// The type of an error, or an acknowledgement (`NLMSG_ERROR`).
 const ERROR: u16 = 2;

@@ -49,7 +49,7 @@ fn ask(name: &str) -> io::Result<Option<String>> {
 pub fn illegible_devices(root: &Root) -> Result<Vec<String>, DeviceError> {
     let path = root.path("sys/class/net");
     let entries = std::fs::read_dir(&path);
-    let entries = entries.map_err(|cause| DeviceError::Read { path, cause })?;
+    let entries = entries.map_err(|cause| DeviceError::Read(path, cause))?;
     let names = entries.flatten().map(|entry| entry.file_name());
     let illegible = names.filter(|name| name.to_str().is_none());
     let escaped = |name: std::ffi::OsString| name.as_encoded_bytes().escape_ascii().to_string();

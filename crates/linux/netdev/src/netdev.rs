@@ -79,7 +79,7 @@ pub struct Napi {
     /// For how long, in nanoseconds, interrupts stay off while a program polls and finds
     /// something.
     pub irq_suspend_timeout: Option<u64>,
-    /// Who polls.
+    /// Whether the softirq polls, or a thread.
     pub threaded: Option<Threaded>,
 }
 
@@ -118,9 +118,9 @@ pub struct NapiChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
-    /// They come.
+    /// Packets are received.
     Rx,
-    /// They go.
+    /// Packets are sent.
     Tx,
 }
 
@@ -167,7 +167,7 @@ impl Netdev {
     /// have another socket.
     pub fn open() -> Result<Self, DeviceError> {
         let control = Control::open();
-        let control = control.map_err(|cause| DeviceError::Family { family: "netdev", cause })?;
+        let control = control.map_err(|cause| DeviceError::Family("netdev", cause))?;
         Ok(Self { family: Family::open("netdev")?, control })
     }
 

@@ -78,8 +78,13 @@ impl Root {
         let path = self.path(path);
         match fs::read(&path) {
             Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-            Err(cause) => Err(DeviceError::Read { path, cause }),
+            Err(cause) => Err(DeviceError::Read(path, cause)),
         }
+    }
+
+    /// The error of a file that is not what it should be.
+    pub(super) fn malformed(&self, path: &str) -> DeviceError {
+        DeviceError::Read(self.path(path), io::ErrorKind::InvalidData.into())
     }
 
     /// The text of a file without space around it; `None` if it is missing, empty or not readable.
@@ -100,7 +105,7 @@ impl Root {
             let name = |entry: fs::DirEntry| entry.file_name().into_string().ok();
             entries.flatten().filter_map(name).collect()
         };
-        fs::read_dir(&path).map(names).map_err(|cause| DeviceError::Read { path, cause })
+        fs::read_dir(&path).map(names).map_err(|cause| DeviceError::Read(path, cause))
     }
 
     /// Whether there is such a file or directory.
@@ -121,7 +126,7 @@ impl Root {
             use std::io::Write;
             fs::OpenOptions::new().write(true).open(&path)?.write_all(value.as_bytes())
         };
-        let fail = |cause| DeviceError::Write { path: path.clone(), value: value.into(), cause };
+        let fail = |cause| DeviceError::Write(value.into(), path.clone(), cause);
         write().map_err(fail)
     }
 }

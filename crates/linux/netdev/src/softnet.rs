@@ -14,7 +14,7 @@ use super::root::Root;
 pub struct Softnet {
     /// The processor. Before Linux 5.10, its place among those that are online.
     pub cpu: u32,
-    /// Packets handled.
+    /// Packets that it has handled.
     pub processed: u32,
     /// Packets dropped since the backlog was full.
     pub dropped: u32,
@@ -52,10 +52,7 @@ fn parse_line(place: usize, line: &str) -> Option<Softnet> {
 pub fn read_softnet(root: &Root) -> Result<Vec<Softnet>, DeviceError> {
     let path = "proc/net/softnet_stat";
     let text = root.read(path)?;
-    parse_softnet(&text).ok_or_else(|| DeviceError::Read {
-        path: root.path(path),
-        cause: std::io::ErrorKind::InvalidData.into(),
-    })
+    parse_softnet(&text).ok_or_else(|| root.malformed(path))
 }
 
 /// The limits of a receiving softirq, and polling by programs; `None` where the kernel, or a

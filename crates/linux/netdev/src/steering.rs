@@ -4,10 +4,10 @@
 
 use serde::Serialize;
 
-use super::cpus::{parse_mask, write_mask};
 use super::error::DeviceError;
 use super::netdev::Direction;
 use super::root::{Root, directory_of};
+use sys::cpus::{parse_mask, write_mask};
 
 /// The steering of one queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -63,7 +63,7 @@ pub fn read_xps(root: &Root, device: &str, queue: u32) -> Option<Vec<u32>> {
     parse_mask(&root.word(&xps_path(device, queue).ok()?)?)
 }
 
-/// Sets them.
+/// Sets the processors of a transmit queue.
 pub fn write_xps(root: &Root, device: &str, queue: u32, cpus: &[u32]) -> Result<(), DeviceError> {
     root.write(&xps_path(device, queue)?, &write_mask(cpus))
 }

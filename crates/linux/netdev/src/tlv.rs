@@ -4,7 +4,6 @@
 //! each in the byte order of the machine; the length counts these four bytes, and attributes are
 //! padded to four.
 
-/// Bytes before the value.
 const HEADER: usize = 4;
 /// The bits of a type that are not flags (`NLA_TYPE_MASK`).
 const TYPE: u16 = 0x3fff;
@@ -38,7 +37,7 @@ pub enum Malformed {
     },
 }
 
-/// An attribute.
+/// An attribute of a netlink message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tlv<'a> {
     /// Its type, without flags.
@@ -90,7 +89,6 @@ impl<'a> Tlvs<'a> {
         Self(bytes)
     }
 
-    /// Those of one type.
     pub(crate) fn of_kind(self, kind: u16) -> Result<Vec<Tlv<'a>>, Malformed> {
         let is_one = |it: &Result<Tlv<'_>, _>| it.as_ref().map_or(true, |tlv| tlv.kind == kind);
         self.filter(is_one).collect()
@@ -189,7 +187,7 @@ impl Writer {
         self.put(kind | NESTED, &inner.bytes)
     }
 
-    /// The bytes.
+    /// All that was written, padding included.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -1,18 +1,14 @@
 //! Devices of a network of our own: read, changed, and read back.
 //!
-//! These tests need root, or the rights that `become_capable` gives, /dev/net/tun, and
-//! ethtool.
+//! These tests need root, or the rights that `become_capable` gives, and /dev/net/tun. What is
+//! changed by files and over the `netdev` family, the command's tests change
+//! (`crates/earmark/tests/apply.rs`).
 #![allow(non_snake_case, reason = "test names are subject__case")]
-
-use std::process::Command;
 
 use lab::host::Host;
 use lab::station::Station;
 use lab::tap::Tap;
-use netdev::deferral::{Deferral, read_deferral, write_deferral};
 use netdev::ethtool::{Coalesce, Ethtool, Parameter};
-use netdev::netdev::{NapiChange, Netdev};
-use netdev::{Root, list_devices, read_device};
 use sys::netlink::Netlink;
 
 #[path = "../../../hosts/lab/tests/common/mod.rs"]
@@ -82,36 +78,6 @@ fn veth__has_no_rules_and_says_so() {
 }
 
 #[test]
-fn veth__defers_interrupts_as_it_is_told() {
-    let host = host_with_veth();
-    ok(host.enter_net(|| {
-        let root = Root::here();
-        assert!(root.is_of_network(), "the files of this network cannot be read");
-        assert_eq!(ok(list_devices(&root)), ["lo", "one", "two"]);
-        let none = Deferral {
-            gro_flush_timeout: Some(0),
-            napi_defer_hard_irqs: Some(0),
-            threaded: Some(0),
-        };
-        assert_eq!(ok(read_deferral(&root, "one")), none);
-        let wanted = Deferral {
-            gro_flush_timeout: Some(200_000),
-            napi_defer_hard_irqs: Some(2),
-            threaded: None,
-        };
-        ok(write_deferral(&root, "one", &wanted));
-        assert_eq!(ok(read_deferral(&root, "one")), Deferral { threaded: Some(0), ..wanted });
-        assert_eq!(ok(read_deferral(&root, "two")), none);
-
-        let refused = Deferral { napi_defer_hard_irqs: Some(u64::MAX), ..Deferral::default() };
-        let refused = write_deferral(&root, "one", &refused).expect_err("no such number");
-        assert!(refused.to_string().contains("/class/net/one/napi_defer_hard_irqs"), "{refused}");
-        let missing = read_deferral(&root, "three").expect_err("there is none");
-        assert!(missing.to_string().contains("No such file"), "{missing}");
-    }));
-}
-
-#[test]
 fn veth__as_its_driver_tells_it() {
     let host = host_with_veth();
     let ethtool = ok(ok(host.enter_net(Ethtool::open)));
@@ -143,57 +109,4 @@ fn no_such_device__every_reader_says_so() {
         "{error}"
     );
     assert!(error.ends_with("; list the devices with: ip link"), "{error}");
-}
-
-#[test]
-fn napi__of_a_veth_that_has_gro__is_read_and_changed() {
-    let netdev = match Netdev::open() {
-        Ok(netdev) => netdev,
-        // Before Linux 6.3.
-        Err(error) => return assert!(error.is_unsupported(), "{error}"),
-    };
-    drop(netdev);
-    let host = host_with_veth();
-    let netdev = ok(ok(host.enter_net(Netdev::open)));
-    let before = netdev.napis("one");
-    if let Err(error) = &before {
-        // Before Linux 6.8.
-        return assert!(error.is_unsupported(), "{error}");
-    }
-    assert_eq!(ok(before), [], "without GRO a veth has no NAPI instance");
-    let error = netdev.set_napi(1, &NapiChange::default()).expect_err("there is none");
-    assert!(error.to_string().starts_with("change NAPI instance 1: "), "{error}");
-
-    let gro = ok(host.output(Command::new("ethtool").args(["-K", "one", "gro", "on"])));
-    assert!(gro.status.success(), "{gro:?}");
-    let [napi] = ok(netdev.napis("one"))[..] else { panic!("not one") };
-    assert_eq!(ok(netdev.queues("one")).len(), 2, "one for each direction");
-    if napi.irq_suspend_timeout.is_none() {
-        // Before Linux 6.13 an instance has no settings of its own.
-        return;
-    }
-    let change = NapiChange {
-        defer_hard_irqs: Some(7),
-        gro_flush_timeout: Some(30_000),
-        irq_suspend_timeout: Some(1_000_000),
-        threaded: None,
-    };
-    ok(netdev.set_napi(napi.id, &change));
-    let [after] = ok(netdev.napis("one"))[..] else { panic!("not one") };
-    assert_eq!((after.defer_hard_irqs, after.gro_flush_timeout), (Some(7), Some(30_000)));
-    assert_eq!((after.id, after.irq_suspend_timeout), (napi.id, Some(1_000_000)));
-}
-
-#[test]
-fn files__of_the_loopback_of_another_network() {
-    let host = host_with_veth();
-    ok(host.enter_net(|| {
-        let root = Root::here();
-        let device = ok(read_device(&root, "one"));
-        assert_eq!((device.driver, device.bus), (None, None));
-        assert!(device.interrupts.is_empty() && !device.softnet.is_empty());
-        assert_eq!(device.statistics.get("rx_dropped"), Some(&0));
-        assert_eq!(device.steering.len(), 2);
-        assert!(read_device(&root, "eth0").is_err());
-    }));
 }

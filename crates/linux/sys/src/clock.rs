@@ -9,7 +9,6 @@ use rustix::time::Timespec;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// What a clock says, in nanoseconds.
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a variable for the result. The kernel has these clocks, so there is one.

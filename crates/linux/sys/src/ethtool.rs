@@ -21,7 +21,7 @@ pub const STATISTICS: u32 = 0x1d;
 pub const TCP_SEGMENTATION: u32 = 0x1e;
 /// Reads the switches that came before features, or changes them (`ETHTOOL_GFLAGS`, `_SFLAGS`).
 pub const GET_FLAGS: u32 = 0x25;
-/// See [`GET_FLAGS`].
+/// Changes the switches of [`GET_FLAGS`].
 pub const SET_FLAGS: u32 = 0x26;
 /// Reads which headers the hash of a flow type is of (`ETHTOOL_GRXFH`).
 pub const HASH_FIELDS: u32 = 0x29;
@@ -39,7 +39,7 @@ pub const DELETE_RULE: u32 = 0x31;
 pub const INSERT_RULE: u32 = 0x32;
 /// Reads receive-side scaling, or changes it (`ETHTOOL_GRSSH`, `ETHTOOL_SRSSH`).
 pub const GET_SCALING: u32 = 0x46;
-/// See [`GET_SCALING`].
+/// Changes what [`GET_SCALING`] reads.
 pub const SET_SCALING: u32 = 0x47;
 /// Reads or changes coalescing of some queues (`ETHTOOL_PERQUEUE`).
 pub const PER_QUEUE: u32 = 0x4b;
@@ -83,13 +83,13 @@ pub struct RuleLayout {
 /// fields, which depend on the processor.
 #[repr(C)]
 pub struct RulesLayout {
-    /// The command.
+    /// One of the commands above.
     pub command: u32,
     /// The kind of packets.
     pub flow_type: u32,
     /// What the command says.
     pub data: u64,
-    /// A rule.
+    /// The rule that the command is about.
     pub rule: RuleLayout,
     /// How many rules there are.
     pub rule_count: u32,
@@ -150,7 +150,7 @@ fn needed(words: &[u32]) -> Option<usize> {
 pub struct Control(OwnedFd);
 
 impl Control {
-    /// Opens it.
+    /// Opens a socket in the network of this thread.
     pub fn open() -> io::Result<Self> {
         Ok(Self(socket(AddressFamily::INET, SocketType::DGRAM, None)?))
     }

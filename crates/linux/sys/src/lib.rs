@@ -3,7 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`clock`] | time as the kernel has it |
-//! | [`cpu`], [`page`] | processors, pages |
+//! | [`cpu`], [`cpus`], [`page`] | processors, sets of them as the kernel writes them, pages |
 //! | [`kernel`] | whether the kernel is new enough |
 //! | [`memory`] | memory that processes share, by descriptor |
 //! | [`ethtool`] | what `ethtool` asks of drivers by ioctl |
@@ -29,6 +29,7 @@
 pub mod busy_poll;
 pub mod clock;
 pub mod cpu;
+pub mod cpus;
 pub mod ctrl_c;
 pub mod ethtool;
 pub mod files;

@@ -75,17 +75,17 @@ pub struct InterfaceState {
 /// What a link has carried, as seen by the host it belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
-    /// Packets received.
+    /// Packets that were received.
     pub rx_packets: u64,
-    /// Bytes received.
+    /// Bytes that were received.
     pub rx_bytes: u64,
     /// Packets received and dropped.
     pub rx_dropped: u64,
     /// Packets that the device dropped since the host had no room for them.
     pub rx_missed: u64,
-    /// Packets sent.
+    /// Packets that were sent.
     pub tx_packets: u64,
-    /// Bytes sent.
+    /// Bytes that were sent.
     pub tx_bytes: u64,
     /// Packets dropped instead of sent.
     pub tx_dropped: u64,
@@ -311,7 +311,6 @@ fn name(attribute: LinkAttribute) -> Option<String> {
     }
 }
 
-/// The address of this end.
 fn local_ipv4(attribute: &AddressAttribute) -> Option<Ipv4Addr> {
     match attribute {
         AddressAttribute::Local(IpAddr::V4(ip)) => Some(*ip),

@@ -13,24 +13,12 @@ pub enum PacketError {
     /// The kernel gave no socket.
     #[error("open a packet socket: {0}; it needs root, or a network namespace of its own")]
     Open(#[source] io::Error),
-    /// There is no such interface.
-    #[error("find interface {name}: {cause}; list those of this host with: ip link")]
-    Interface {
-        /// The name that was looked for.
-        name: String,
-        /// What the kernel said.
-        #[source]
-        cause: io::Error,
-    },
+    /// There is no interface of that name.
+    #[error("find interface {0}: {1}; list those of this host with: ip link")]
+    Interface(String, #[source] io::Error),
     /// The socket could not be tied to the interface.
-    #[error("bind a packet socket to {name}: {cause}; is the interface up? ip link set {name} up")]
-    Bind {
-        /// The interface.
-        name: String,
-        /// What the kernel said.
-        #[source]
-        cause: io::Error,
-    },
+    #[error("bind a packet socket to {0}: {1}; is the interface up? ip link set {0} up")]
+    Bind(String, #[source] io::Error),
 }
 
 /// Opens a non-blocking socket in the caller's network namespace that sends whole frames, from the
@@ -43,9 +31,8 @@ pub fn open_sender(interface: &str) -> Result<OwnedFd, PacketError> {
     // Protocol 0: no frame is ever queued for a socket that nobody reads.
     let socket = unbound().map_err(|error| PacketError::Open(error.into()))?;
     let index = name_to_index(&socket, interface)
-        .map_err(|error| PacketError::Interface { name: interface.into(), cause: error.into() })?;
-    bind(socket.as_fd(), index, 0)
-        .map_err(|cause| PacketError::Bind { name: interface.into(), cause })?;
+        .map_err(|error| PacketError::Interface(interface.into(), error.into()))?;
+    bind(socket.as_fd(), index, 0).map_err(|cause| PacketError::Bind(interface.into(), cause))?;
     Ok(socket)
 }
 

@@ -60,7 +60,7 @@ impl fmt::Display for User {
 pub struct Credentials {
     /// Its process; none if it cannot be seen from here.
     pub process: Option<Pid>,
-    /// Its user.
+    /// The user whose process it is.
     pub user: User,
 }
 
@@ -114,7 +114,7 @@ impl LocalServer {
         Ok(Self { stream, user, until })
     }
 
-    /// Its user.
+    /// The user whose process it is.
     pub fn user(&self) -> User {
         self.user
     }

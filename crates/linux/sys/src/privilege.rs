@@ -41,16 +41,9 @@ pub enum PrivilegeError {
     /// The kernel refused a user namespace.
     #[error("create a user namespace: {0}; {remedy}", remedy = remedy(.0))]
     UserNamespace(#[source] io::Error),
-    /// The kernel refused to make this user root in its namespace.
-    #[error("become root in a user namespace by writing {file}: {cause}; {remedy}",
-            remedy = remedy(.cause))]
-    Map {
-        /// The file that could not be written.
-        file: &'static str,
-        /// What the kernel said.
-        #[source]
-        cause: io::Error,
-    },
+    /// The kernel refused to make this user root in its namespace, by this file.
+    #[error("become root in a user namespace by writing {0}: {1}; {remedy}", remedy = remedy(.1))]
+    Map(&'static str, #[source] io::Error),
 }
 
 /// Makes this process able to create hosts, and says how.
@@ -86,7 +79,7 @@ fn enter_user_namespace() -> Result<(), PrivilegeError> {
 }
 
 fn write_map(file: &'static str, line: &str) -> Result<(), PrivilegeError> {
-    fs::write(file, line).map_err(|cause| PrivilegeError::Map { file, cause })
+    fs::write(file, line).map_err(|cause| PrivilegeError::Map(file, cause))
 }
 
 /// The switches that forbid user namespaces: the file, the value that forbids, and the way to
@@ -101,7 +94,6 @@ const SWITCHES: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// What to do about a refusal.
 fn remedy(cause: &io::Error) -> String {
     if cause.raw_os_error() == Some(libc::EINVAL) {
         return "call become_capable before the first thread is made".to_owned();

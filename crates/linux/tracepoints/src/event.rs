@@ -50,7 +50,6 @@ impl Event {
         self.ask(SET_FILTER, filter.as_ptr() as c_ulong)
     }
 
-    /// Switches it on or off.
     pub(super) fn switch(&self, on: bool) -> io::Result<()> {
         self.ask(if on { ENABLE } else { DISABLE }, 0)
     }

@@ -30,7 +30,6 @@ pub enum FormatError {
 /// The longest record that the kernel makes, in bytes (`PERF_MAX_TRACE_SIZE`).
 const MAX_LENGTH: usize = 8_192;
 
-/// Where the bytes of a field are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FieldLocation {
     Here,

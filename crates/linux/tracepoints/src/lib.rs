@@ -56,55 +56,21 @@ pub enum PerfError {
     /// There is no tracefs.
     #[error("open tracefs: {0}; {remedy}", remedy = tracefs_remedy(.0))]
     Tracefs(#[source] io::Error),
-    /// A file of tracefs cannot be read.
-    #[error("read {file} of tracefs: {cause}; run as root")]
-    Read {
-        /// Which one, from the root of tracefs.
-        file: String,
-        /// What the kernel said.
-        #[source]
-        cause: io::Error,
-    },
-    /// A file of tracefs says something else than expected.
-    #[error("read {file} of tracefs: {cause}; please report the file")]
-    Format {
-        /// Which one, from the root of tracefs.
-        file: String,
-        /// What is wrong with it.
-        #[source]
-        cause: format::FormatError,
-    },
-    /// An event cannot be opened.
-    #[error("trace {event} on processor {cpu}: {cause}; {}", remedy(.cause))]
-    Open {
-        /// The tracepoint, as `group:name`.
-        event: String,
-        /// Where.
-        cpu: u32,
-        /// What the kernel said.
-        #[source]
-        cause: io::Error,
-    },
-    /// There is no ring.
-    #[error("map the ring of processor {cpu}: {cause}; {}", remedy(.cause))]
-    Ring {
-        /// Whose.
-        cpu: u32,
-        /// What the kernel said.
-        #[source]
-        cause: io::Error,
-    },
-    /// Events cannot be switched on or off.
-    #[error("switch {event} {to}: {cause}; the traced process may have ended")]
-    Switch {
-        /// The tracepoint.
-        event: String,
-        /// On or off.
-        to: &'static str,
-        /// What the kernel said.
-        #[source]
-        cause: io::Error,
-    },
+    /// This file of tracefs cannot be read.
+    #[error("read {0} of tracefs: {1}; run as root")]
+    Read(String, #[source] io::Error),
+    /// This file of tracefs says something else than expected.
+    #[error("read {0} of tracefs: {1}; please report the file")]
+    Format(String, #[source] format::FormatError),
+    /// An event cannot be opened on a processor.
+    #[error("trace {0} on processor {1}: {2}; {remedy}", remedy = remedy(.2))]
+    Open(String, u32, #[source] io::Error),
+    /// There is no ring for a processor.
+    #[error("map the ring of processor {0}: {1}; {remedy}", remedy = remedy(.1))]
+    Ring(u32, #[source] io::Error),
+    /// The events of a tracepoint cannot be switched on or off.
+    #[error("switch {0} {1}: {2}; the traced process may have ended")]
+    Switch(String, &'static str, #[source] io::Error),
     /// Which processors there are is not known.
     #[error("read /sys/devices/system/cpu/online: {0}; is /sys mounted?")]
     Processors(#[source] io::Error),
@@ -132,29 +98,5 @@ fn remedy(cause: &io::Error) -> &'static str {
         Some(libc::ESRCH) => "the process has ended",
         Some(libc::ENOSYS) => "this kernel was built without CONFIG_PERF_EVENTS",
         _ => "look for the reason with: dmesg",
-    }
-}
-
-/// The processors that are online, from text such as `0-3,8`; what cannot be read is left out.
-pub fn processors(list: &str) -> Vec<u32> {
-    const MAX_CPUS: u32 = 8_192;
-    let range = |part: &str| -> Option<std::ops::RangeInclusive<u32>> {
-        let (from, to) = part.split_once('-').unwrap_or((part, part));
-        let (from, to) = (from.parse().ok()?, to.parse().ok()?);
-        (from <= to && to < MAX_CPUS).then_some(from..=to)
-    };
-    list.trim().split(',').filter_map(range).flatten().collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::processors;
-
-    #[test]
-    fn lists_of_processors_are_read() {
-        assert_eq!(processors("0-1\n"), [0, 1]);
-        assert_eq!(processors("0,2-4"), [0, 2, 3, 4]);
-        assert_eq!(processors("4-2,x,0-99999999,7"), [7]);
-        assert!(processors("").is_empty());
     }
 }

@@ -19,7 +19,6 @@ use rustix::param::page_size;
 const HEAD: usize = 1_024;
 const TAIL: usize = HEAD + size_of::<u64>();
 
-/// A ring.
 #[derive(Debug)]
 pub(crate) struct PerfRing {
     start: NonNull<u8>,

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use super::PerfError;
 use super::attributes::Attributes;
 use super::event::Event;
 use super::format::Format;
 use super::record::{self, Record};
 use super::ring::PerfRing;
 use super::tracefs::Tracefs;
-use super::{PerfError, processors};
 
 /// Room for records of a processor, in bytes.
 const ROOM: usize = 1 << 20;
@@ -18,7 +18,7 @@ const ROOM: usize = 1 << 20;
 /// Whose passing of a tracepoint counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Everybody's.
+    /// All processes and threads.
     All,
     /// That of a process or thread, and of what it starts.
     Task(u32),
@@ -40,7 +40,7 @@ pub struct EventRequest {
 pub struct Missing {
     /// As `group:name`.
     pub event: &'static str,
-    /// Why.
+    /// Why it is missing, in words.
     pub why: String,
 }
 
@@ -67,7 +67,10 @@ impl Session {
         switches: Option<u32>,
     ) -> Result<(Self, Vec<Missing>), PerfError> {
         let online = std::fs::read_to_string("/sys/devices/system/cpu/online");
-        let online = processors(&online.map_err(PerfError::Processors)?);
+        let online = online.and_then(|text| {
+            sys::cpus::parse_list(&text).ok_or_else(|| std::io::ErrorKind::InvalidData.into())
+        });
+        let online = online.map_err(PerfError::Processors)?;
         allow_files();
         let mut session = Self {
             events: Vec::new(),
@@ -89,11 +92,7 @@ impl Session {
                 let opened = Event::open(&Attributes::switches().inherited(), pid as i32, *cpu)
                     .and_then(|event| event.write_into(&processor.holder).map(|()| event));
                 let name = "context switches";
-                let event = opened.map_err(|cause| PerfError::Open {
-                    event: name.into(),
-                    cpu: *cpu,
-                    cause,
-                })?;
+                let event = opened.map_err(|cause| PerfError::Open(name.into(), *cpu, cause))?;
                 session.events.push((name, event));
             }
         }
@@ -122,7 +121,7 @@ impl Session {
                 Err(cause) if cause.raw_os_error() == Some(libc::ENODEV) => continue,
                 Err(cause) => {
                     let event = request.event.to_owned();
-                    return Err(PerfError::Open { event, cpu: *cpu, cause });
+                    return Err(PerfError::Open(event, *cpu, cause));
                 }
             };
             if let Some(filter) = &request.filter
@@ -130,11 +129,9 @@ impl Session {
             {
                 return Ok(Err(format!("the kernel refuses the filter {filter}: {cause}")));
             }
-            event.write_into(&processor.holder).map_err(|cause| PerfError::Open {
-                event: request.event.to_owned(),
-                cpu: *cpu,
-                cause,
-            })?;
+            event
+                .write_into(&processor.holder)
+                .map_err(|cause| PerfError::Open(request.event.to_owned(), *cpu, cause))?;
             opened.push((request.event, event));
         }
         self.events.extend(opened);
@@ -169,10 +166,8 @@ impl Session {
 
 fn switch(events: &[(&'static str, Event)], on: bool) -> Result<(), PerfError> {
     for (name, event) in events {
-        event.switch(on).map_err(|cause| PerfError::Switch {
-            event: (*name).to_owned(),
-            to: if on { "on" } else { "off" },
-            cause,
+        event.switch(on).map_err(|cause| {
+            PerfError::Switch((*name).to_owned(), if on { "on" } else { "off" }, cause)
         })?;
     }
     Ok(())
@@ -181,9 +176,9 @@ fn switch(events: &[(&'static str, Event)], on: bool) -> Result<(), PerfError> {
 impl Processor {
     fn new(cpu: u32) -> Result<Self, PerfError> {
         let holder = Event::open(&Attributes::holder(), -1, cpu)
-            .map_err(|cause| PerfError::Open { event: "a ring".into(), cpu, cause })?;
+            .map_err(|cause| PerfError::Open("a ring".into(), cpu, cause))?;
         let ring = PerfRing::map(holder.descriptor(), ROOM)
-            .map_err(|cause| PerfError::Ring { cpu, cause })?;
+            .map_err(|cause| PerfError::Ring(cpu, cause))?;
         Ok(Self { ring, holder })
     }
 }

@@ -20,7 +20,7 @@ const MOUNTED: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// The longest file of layout that is read, in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
-/// A tracefs.
+/// A tracefs, mounted or private.
 #[derive(Debug)]
 pub struct Tracefs {
     root: OwnedFd,
@@ -68,11 +68,11 @@ impl Tracefs {
         let text = match self.read(&file) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(cause) => return Err(PerfError::Read { file, cause }),
+            Err(cause) => return Err(PerfError::Read(file, cause)),
         };
         match Format::parse(&text) {
             Ok(format) => Ok(Some(format)),
-            Err(cause) => Err(PerfError::Format { file, cause }),
+            Err(cause) => Err(PerfError::Format(file, cause)),
         }
     }
 

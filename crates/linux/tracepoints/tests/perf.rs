@@ -2,16 +2,13 @@
 //! that is what is tested.
 #![allow(non_snake_case, reason = "test names are subject__condition__result")]
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-
 use tracepoints::record::Record;
 use tracepoints::tracefs::Tracefs;
 use tracepoints::{EventRequest, PerfError, Session, Unit};
 
 /// A session, or, for whoever may not have one, `None` after a look at the refusal.
-fn session(wishes: &[EventRequest], switches: Option<u32>) -> Option<Session> {
-    let opened = Tracefs::open().and_then(|tracefs| Session::open(&tracefs, wishes, switches));
+fn session(requests: &[EventRequest], switches: Option<u32>) -> Option<Session> {
+    let opened = Tracefs::open().and_then(|tracefs| Session::open(&tracefs, requests, switches));
     match opened {
         Ok((session, missing)) => {
             assert!(missing.is_empty(), "{missing:?}");
@@ -79,37 +76,6 @@ fn times__are_those_of_clock_monotonic() {
 }
 
 #[test]
-fn packet_over_loopback__passes_the_tracepoints_in_order() {
-    let on = |event| EventRequest { event, filter: Some("name == \"lo\"".into()), unit: Unit::All };
-    let wishes = ["net:net_dev_queue", "net:net_dev_start_xmit", "net:netif_receive_skb"].map(on);
-    let Some(mut session) = session(&wishes, Some(tid())) else { return };
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let (mut far, _) = listener.accept().unwrap();
-    session.enable().unwrap();
-    near.write_all(b"x").unwrap();
-    far.read_exact(&mut [0]).unwrap();
-    session.disable().unwrap();
-    let names: Vec<_> =
-        session.formats().map(|(name, format)| (format.id, name, format.clone())).collect();
-    let mut seen = Vec::new();
-    session.drain(|record| {
-        if let Record::Sample { stamp, raw } = record {
-            let id = u16::from_ne_bytes([raw[0], raw[1]]);
-            let (_, name, format) = names.iter().find(|(known, ..)| *known == id).unwrap();
-            let device = format.field("name").and_then(|field| field.text(raw));
-            assert_eq!(device, Some("lo"));
-            if stamp.tid == tid() {
-                seen.push(*name);
-            }
-        }
-    });
-    let at = |name| seen.iter().position(|seen| *seen == name);
-    assert!(at("net:net_dev_queue").is_some(), "{seen:?}");
-    assert!(at("net:net_dev_queue") < at("net:net_dev_start_xmit"), "{seen:?}");
-}
-
-#[test]
 fn thread_that_sleeps__is_seen_to_leave_and_to_come_back() {
     let Some(mut session) = session(&[], Some(tid())) else { return };
     session.enable().unwrap();
@@ -129,14 +95,14 @@ fn thread_that_sleeps__is_seen_to_leave_and_to_come_back() {
 
 #[test]
 fn tracepoint_that_is_not_there__is_missing_not_an_error() {
-    let wish = EventRequest { event: "net:no_such_thing", filter: None, unit: Unit::All };
+    let request = EventRequest { event: "net:no_such_thing", filter: None, unit: Unit::All };
     let Ok(tracefs) = Tracefs::open() else { return };
-    let Ok((session, missing)) = Session::open(&tracefs, &[wish], None) else { return };
+    let Ok((session, missing)) = Session::open(&tracefs, &[request], None) else { return };
     assert_eq!(session.formats().count(), 0);
     assert_eq!(missing[0].event, "net:no_such_thing");
-    let wish =
+    let request =
         EventRequest { filter: Some("no_such_field == 1".into()), ..system_calls(Unit::All, None) };
-    let (_, missing) = Session::open(&tracefs, &[wish], None).unwrap();
+    let (_, missing) = Session::open(&tracefs, &[request], None).unwrap();
     assert!(missing[0].why.contains("no_such_field"), "{missing:?}");
 }
 

@@ -21,7 +21,6 @@ pub(crate) const KILL_GUARD_TOO: &str = "EARMARK_KILL_GUARD_TOO";
 /// The guard, once there is one.
 static GUARD: AtomicU32 = AtomicU32::new(0);
 
-/// Remembers the guard of this process.
 pub(crate) fn guarded_by(process: u32) {
     GUARD.store(process, Ordering::Relaxed);
 }

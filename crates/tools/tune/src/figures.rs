@@ -53,7 +53,7 @@ impl Metric {
         ("throughput", Self::Throughput),
     ];
 
-    /// Its name.
+    /// Its name in goals and in JSON, such as `p99`.
     pub fn name(self) -> &'static str {
         let named = Self::NAMES.iter().skip(1).find(|(_, metric)| *metric == self);
         named.map_or("value", |(name, _)| name)
@@ -99,7 +99,7 @@ impl fmt::Display for Metric {
 pub struct Figures(pub BTreeMap<Metric, f64>);
 
 impl Figures {
-    /// A figure.
+    /// A figure, if it was measured.
     pub fn get(&self, metric: Metric) -> Option<f64> {
         self.0.get(&metric).copied()
     }

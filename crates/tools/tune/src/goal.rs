@@ -36,9 +36,9 @@ pub struct Goal {
 /// Which way is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sense {
-    /// Smaller.
+    /// Smaller values are better.
     Min,
-    /// Larger.
+    /// Larger values are better.
     Max,
 }
 
@@ -52,7 +52,7 @@ impl Sense {
 /// A bound on a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
-    /// The figure.
+    /// The figure that is bounded.
     pub metric: Metric,
     /// It is to be below the bound; or above, if the direction says so.
     pub direction: Sense,
@@ -79,7 +79,7 @@ impl fmt::Display for Limit {
 /// A limit that does not hold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Miss {
-    /// The limit.
+    /// The limit that is missed.
     pub limit: Limit,
     /// What was measured, in the metric's unit; `None` if it was not.
     pub value: Option<f64>,

@@ -21,11 +21,11 @@ const PRESENT: &str = "as it is";
 /// What was tuned.
 #[derive(Debug)]
 pub struct Subject {
-    /// The device.
+    /// The user's name for the device.
     pub device: String,
     /// What drives it.
     pub driver: String,
-    /// The workload.
+    /// The workload, by its name.
     pub workload: String,
     /// The number of the user's command that counts.
     pub measurand: Option<Measurand>,
@@ -44,7 +44,7 @@ pub struct Recommendation {
     pub device: String,
     /// What drives it.
     pub driver: String,
-    /// The workload.
+    /// The workload, by its name.
     pub workload: String,
     /// The number of the user's command that counts.
     pub measurand: Option<Measurand>,
@@ -99,7 +99,7 @@ pub struct TrialRow {
 /// Whether the pick meets all limits of the goal.
 #[derive(Debug, Serialize)]
 pub struct Limits {
-    /// It does.
+    /// Whether it meets all of them.
     pub goal_met: bool,
     /// Limits that it does not meet, in words.
     pub missed: Vec<String>,
@@ -122,7 +122,7 @@ impl Limits {
 /// A limit that the pick does not meet.
 #[derive(Debug, Serialize)]
 pub struct MissRow {
-    /// The metric.
+    /// The metric that is limited.
     pub metric: Metric,
     /// `<` or `>`.
     pub sign: &'static str,
@@ -223,7 +223,6 @@ impl Recommendation {
         }
     }
 
-    /// A row for each trial.
     fn rows(space: &Space, goal: &Goal, found: &SearchResult, answers: &Answers) -> Vec<TrialRow> {
         let figures: Vec<Figures> = found.trials.iter().map(Trial::mean).collect();
         let front = front(&figures, goal.latency());
@@ -457,7 +456,6 @@ fn cell(metric: Metric, figures: &Figures) -> String {
     }
 }
 
-/// A value without its unit.
 fn short(metric: Metric, value: f64) -> String {
     cell(metric, &Figures([(metric, value)].into()))
 }

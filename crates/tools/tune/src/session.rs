@@ -41,7 +41,6 @@ pub struct Request<'a> {
 /// Called with each setting before it is measured.
 pub type Progress<'a> = dyn FnMut(&Change) + 'a;
 
-/// A device under trial.
 struct Tuner<'a> {
     request: &'a Request<'a>,
     device: &'a dyn TunedDevice,

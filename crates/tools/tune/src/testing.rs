@@ -1,11 +1,11 @@
 //! What several unit tests use: a device that only pretends, with the bad habits of real ones, and
 //! directories that go away.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 
 use crate::device::{Counted, DeviceKind, Identity, TunedDevice};
 use crate::journal::Store;
@@ -16,7 +16,6 @@ pub(crate) fn state(text: &str) -> State {
     text.parse().unwrap()
 }
 
-/// An interface of that name.
 pub(crate) fn identity(name: &str) -> Identity {
     let (kind, place) = (DeviceKind::Interface, "nowhere".to_owned());
     Identity { kind, name: name.to_owned(), place, number: 1, address: None }
@@ -32,11 +31,6 @@ impl Scratch {
         Self(path)
     }
 
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    /// The journals in it.
     pub(crate) fn store(&self) -> Store {
         Store::find(Some(&self.0)).unwrap()
     }
@@ -58,14 +52,12 @@ pub(crate) struct FakeDevice {
     pub(crate) ignores: Option<Setting>,
     /// It refuses this, once others of the same request are in force.
     pub(crate) refuses: Option<Setting>,
-    /// What drives it.
+    /// It takes rules that begin so.
+    pub(crate) takes_rules: &'static [&'static str],
     pub(crate) driver_name: Option<&'static str>,
-    /// How many changes it was asked for.
-    pub(crate) changes: Cell<u32>,
 }
 
 impl FakeDevice {
-    /// A device called `name` in this state.
     pub(crate) fn new(name: &str, state: &str) -> Self {
         Self {
             identity: identity(name),
@@ -73,8 +65,8 @@ impl FakeDevice {
             quantum: 1,
             ignores: None,
             refuses: None,
+            takes_rules: &[],
             driver_name: None,
-            changes: Cell::new(0),
         }
     }
 }
@@ -92,12 +84,15 @@ impl TunedDevice for FakeDevice {
         self.driver_name.map(str::to_owned)
     }
 
-    fn read_with(&self, _: &[Setting]) -> Result<State> {
-        Ok(self.state.borrow().clone())
+    fn read_with(&self, named: &[Setting]) -> Result<State> {
+        let mut state = self.state.borrow().clone();
+        for rule in named.iter().filter(|setting| setting.placed().is_some()) {
+            state.0.entry(*rule).or_insert(Value::Switch(false));
+        }
+        Ok(state)
     }
 
     fn change(&self, change: &Change) -> Result<()> {
-        self.changes.set(self.changes.get() + 1);
         let mut state = self.state.borrow_mut();
         for (setting, value) in &change.0 {
             if self.refuses == Some(*setting) {
@@ -105,6 +100,11 @@ impl TunedDevice for FakeDevice {
             }
             if self.ignores == Some(*setting) {
                 continue;
+            }
+            if let (Some(placed), Value::Switch(true)) = (setting.placed(), value) {
+                let rule = placed.rule.to_string();
+                let is_taken = self.takes_rules.iter().any(|start| rule.starts_with(start));
+                ensure!(is_taken, "Operation not supported");
             }
             let rounded = match (setting, value) {
                 (Setting::RxUsecs, Value::Number(usecs)) => {

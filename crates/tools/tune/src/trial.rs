@@ -27,13 +27,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub enum Play {
     /// A workload of ours, with a far host.
     Workload {
-        /// Which one.
+        /// The experiment that is played.
         workload: Workload,
-        /// How.
+        /// Options of the experiment.
         options: Box<ExperimentOptions>,
         /// Connections that ask at once.
         clients: u32,
-        /// Where.
+        /// Addresses and ports of the two hosts.
         site: Site,
         /// This host and the far one.
         hosts: Vec<Box<dyn Machine>>,
@@ -179,7 +179,6 @@ fn run_command(command: &str, measurand: &Measurand, device: &dyn TunedDevice) -
     Ok(figures)
 }
 
-/// What a command prints.
 fn output_of(command: &str) -> Result<String> {
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::inherit());

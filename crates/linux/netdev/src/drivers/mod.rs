@@ -22,7 +22,6 @@ use crate::ethtool::Parameter;
 
 const TEXT: &str = include_str!("table.toml");
 
-/// The whole of `table.toml`.
 #[derive(Debug, Deserialize)]
 struct Table {
     software: Vec<String>,
@@ -31,7 +30,6 @@ struct Table {
     drivers: BTreeMap<String, toml::Value>,
 }
 
-/// The rows of a driver.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 struct Rows {

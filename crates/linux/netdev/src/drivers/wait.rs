@@ -11,7 +11,7 @@ use crate::ethtool::{Coalesce, Parameter};
 /// For how long at most.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
-    /// Microseconds.
+    /// So many microseconds.
     Us(f64),
     /// Until other packets come, however long that takes.
     Endless,

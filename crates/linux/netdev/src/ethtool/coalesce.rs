@@ -34,11 +34,11 @@ pub struct Coalesce {
 /// A step of a DIM profile; a driver supports some of the three.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfileStep {
-    /// Microseconds.
+    /// `rx-usecs` or `tx-usecs` of the step.
     pub usec: Option<u32>,
-    /// Packets.
+    /// Packets that end the wait.
     pub pkts: Option<u32>,
-    /// Completions.
+    /// Completions that end the wait.
     pub comps: Option<u32>,
 }
 

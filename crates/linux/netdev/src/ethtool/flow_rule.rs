@@ -22,9 +22,9 @@ const VLAN_PLACE: usize = 10;
 pub enum Flow {
     /// Any Ethernet frame.
     Ether,
-    /// IPv4.
+    /// IPv4 of any protocol.
     Ip4,
-    /// IPv6.
+    /// IPv6 of any protocol.
     Ip6,
     /// TCP over IPv4.
     Tcp4,
@@ -85,7 +85,7 @@ pub enum Field {
     DestinationPort,
     /// The type of service of IPv4 or traffic class of IPv6: code point and two bits.
     Tos,
-    /// The `EtherType`.
+    /// The `EtherType` of the frame.
     EtherType,
     /// The VLAN tag: priority, a bit, and number.
     Vlan,
@@ -251,7 +251,6 @@ impl FlowRule {
             .unwrap_or_else(|| wide(self.words[field as usize - 2]))
     }
 
-    /// The fields that count.
     fn fields(&self) -> impl Iterator<Item = (Field, Masked<u128>)> {
         Field::ALL.into_iter().map(|field| (field, self.get(field))).filter(|(_, it)| it.mask != 0)
     }

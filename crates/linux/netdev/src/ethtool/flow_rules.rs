@@ -109,7 +109,6 @@ impl Request {
     }
 }
 
-/// Where rules are.
 pub(super) fn rules(control: &Control, device: &str) -> io::Result<FlowRules> {
     let mut words = request(RULE_COUNT);
     control.ethtool(device, words.as_mut())?;
@@ -126,7 +125,6 @@ pub(super) fn rules(control: &Control, device: &str) -> io::Result<FlowRules> {
     Ok(FlowRules { size: u32::try_from(size).unwrap_or(0), chooses, locations })
 }
 
-/// The rule at a location.
 pub(super) fn rule(
     control: &Control,
     device: &str,
@@ -161,7 +159,6 @@ pub(super) fn delete(control: &Control, device: &str, location: u32) -> io::Resu
     control.ethtool(device, words.as_mut())
 }
 
-/// How many queues receive.
 pub(super) fn receive_queues(control: &Control, device: &str) -> io::Result<u32> {
     let mut words = request(RECEIVE_QUEUES);
     control.ethtool(device, words.as_mut())?;

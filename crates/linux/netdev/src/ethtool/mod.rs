@@ -81,7 +81,7 @@ impl Ethtool {
     /// Opens a socket in the network of this thread.
     pub fn open() -> Result<Self, DeviceError> {
         let control = Control::open();
-        let control = control.map_err(|cause| DeviceError::Family { family: "ethtool", cause })?;
+        let control = control.map_err(|cause| DeviceError::Family("ethtool", cause))?;
         let family = match Family::open("ethtool") {
             Err(error) if error.is_unsupported() => None,
             outcome => Some(outcome?),
@@ -288,7 +288,6 @@ impl Ethtool {
         read().map_err(|failure: Failure| failure.of(action, device))
     }
 
-    /// Asks by ioctl.
     fn control<T>(
         &self,
         action: &'static str,
@@ -298,7 +297,6 @@ impl Ethtool {
         ask(&self.control, device).map_err(|cause| refused(action, device, cause))
     }
 
-    /// Asks the family for a change.
     fn change(
         &self,
         action: &'static str,

@@ -37,7 +37,6 @@ impl Parameter {
     }
 }
 
-/// Reads that of the first `queues` queues.
 pub(super) fn queue_coalesce(
     control: &Control,
     device: &str,
@@ -49,7 +48,6 @@ pub(super) fn queue_coalesce(
     Ok(queues.zip(values).map(|(queue, coalesce)| QueueCoalesce { queue, coalesce }).collect())
 }
 
-/// Changes what `change` has on one queue.
 pub(super) fn set_queue_coalesce(
     control: &Control,
     device: &str,

@@ -45,9 +45,9 @@ impl Rss {
 /// What the hash of packets of some kind is made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HashFields {
-    /// The addresses.
+    /// Whether addresses are in it.
     pub addresses: bool,
-    /// The ports.
+    /// Whether ports are in it.
     pub ports: bool,
 }
 

@@ -22,7 +22,6 @@ pub struct Unread {
     pub is_denied: bool,
 }
 
-/// A tree that is read.
 pub(super) struct Files<'a> {
     pub(super) tree: &'a Tree,
     pub(super) unread: Vec<Unread>,

@@ -61,7 +61,6 @@ fn sourced(files: &mut Files<'_>, source: &str) -> Vec<String> {
     names.map(|name| format!("{directory}/{name}")).collect()
 }
 
-/// What a file says of a device.
 #[derive(Debug, Default)]
 pub(super) struct Stanzas {
     pub(super) settings: Settings,

@@ -105,7 +105,6 @@ pub struct Setter {
 }
 
 impl Setter {
-    /// Whether it sets this for sure.
     fn surely_sets(&self, name: &str) -> bool {
         self.is_certain && self.settings.keys().any(|other| same(other) == same(name))
     }

@@ -39,7 +39,6 @@ impl Traits {
         any(patterns.iter().map(|pattern| is_like(pattern, Some(&self.name))))
     }
 
-    /// Whether this is its address.
     pub(super) fn has_address(&self, text: &str) -> Matches {
         let plain = |text: &str| text.to_lowercase().replace(['-', '.'], ":");
         self.address.as_ref().map_or(Matches::Perhaps, |own| (plain(own) == plain(text)).into())
@@ -75,7 +74,6 @@ impl std::ops::Not for Matches {
     }
 }
 
-/// Whether one of several holds.
 pub(super) fn any(each: impl IntoIterator<Item = Matches>) -> Matches {
     each.into_iter().max().unwrap_or(Matches::No)
 }

@@ -18,7 +18,6 @@ const DIRECTORIES: [&str; 4] =
 /// No more profiles are read.
 const MOST_FILES: usize = 64;
 
-/// Options by name.
 type Options = Vec<(String, String)>;
 
 /// A section, in the order in which they first come.
@@ -91,7 +90,6 @@ impl Profiles {
     }
 }
 
-/// The sections of a profile.
 pub(super) fn units(text: &str) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';'])) {
@@ -111,12 +109,10 @@ fn option<'a>(options: &'a Options, name: &str) -> Option<&'a str> {
     options.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
 
-/// The plugin of a unit.
 fn kind_of<'a>(title: &'a str, options: &'a Options) -> &'a str {
     option(options, "type").unwrap_or(title)
 }
 
-/// What the units set of a device.
 pub(super) fn settings(units: &[Unit], device: &Traits) -> Settings {
     let takes = |options: &Options| {
         let (others, names): (Vec<&str>, Vec<&str>) = option(options, "devices")

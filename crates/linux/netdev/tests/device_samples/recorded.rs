@@ -11,7 +11,6 @@ pub(crate) fn answers(driver: &str, request: &str) -> Vec<Vec<u8>> {
     lines.map(bytes).collect()
 }
 
-/// The first of them.
 pub(crate) fn answer(driver: &str, request: &str) -> Vec<u8> {
     answers(driver, request).remove(0)
 }

@@ -31,7 +31,6 @@ impl Tree {
         tree
     }
 
-    /// Where a file goes.
     fn place(&self, path: &str) -> PathBuf {
         let place = self.directory.join(path);
         fs::create_dir_all(place.parent().unwrap()).unwrap();

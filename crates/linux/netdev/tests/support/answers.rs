@@ -4,7 +4,6 @@
 //! Besides not panicking: what is read and written again is read as the same.
 
 use netdev::aspm::l1_exit_us;
-use netdev::cpus::{parse_list, parse_mask, write_list};
 use netdev::ethtool::{
     Channels, Coalesce, Eee, Features, FlowRule, Link, LinkState, Rings, Strings, Timestamps,
     encode_coalesce, parse_driver, parse_flow_rule, parse_legacy, parse_rss,
@@ -16,11 +15,10 @@ use netdev::netdev::{parse_napi, parse_queue, parse_queue_counters};
 use netdev::softnet::parse_softnet;
 use netdev::tlv::{Writer, parse};
 use netdev::virtualisation::parse_cpuinfo;
+use sys::cpus::{parse_list, parse_mask, write_list};
 
-/// The request that messages may belong to.
 const SEQUENCE: u32 = 7;
 
-/// Reads the bytes in every way.
 pub(crate) fn replay(bytes: &[u8]) {
     attributes(bytes);
     for message in message::read(bytes, SEQUENCE).unwrap_or_default() {

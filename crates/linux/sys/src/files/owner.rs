@@ -14,7 +14,6 @@ use rustix::process::geteuid;
 /// The user that the kernel shows for one without a number in this user namespace.
 const UNMAPPED: u32 = 65_534;
 
-/// What others may do with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Others {
     MayRead,

@@ -66,7 +66,6 @@ fn refused<T>(outcome: io::Result<T>) -> String {
     outcome.map(drop).unwrap_err().to_string()
 }
 
-/// Another user.
 const OTHER: u32 = 12_345;
 
 /// Gives a file or a link to another user, if this one may: root may, outside of user namespaces.

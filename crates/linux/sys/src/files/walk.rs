@@ -21,13 +21,11 @@ use super::owner;
 /// How a name on the way is opened: itself, even if it is a link, and for nothing but the way.
 const STEP: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// How a directory is opened.
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// As many links as the kernel follows.
 const MOST_LINKS: u32 = 40;
 
-/// A walk, until it has arrived.
 pub(super) struct Walk<'a> {
     /// The tree that it does not leave.
     tree: Option<BorrowedFd<'a>>,
@@ -48,7 +46,6 @@ impl<'a> Walk<'a> {
         Ok(Self { tree, make, at: vec![first], links: 0 })
     }
 
-    /// The directory at the end of `path`.
     pub(super) fn directory(mut self, path: &Path) -> io::Result<OwnedFd> {
         self.enter(path)?;
         self.at.pop().ok_or_else(|| Errno::NOENT.into())

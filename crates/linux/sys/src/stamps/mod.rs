@@ -38,7 +38,7 @@ pub struct Stamped {
     socket: OwnedFd,
 }
 
-/// Something received.
+/// A packet, or bytes of a stream, as received.
 #[derive(Clone, Copy, Debug)]
 pub struct Received {
     /// Bytes in the buffer; 0 at the end of a stream.
@@ -47,7 +47,7 @@ pub struct Received {
     pub from: Option<SocketAddr>,
     /// Where it was sent to, with [`report_addresses`](crate::replies::report_addresses).
     pub to: Option<IpAddr>,
-    /// When.
+    /// When the kernel and the NIC received it.
     pub stamps: Stamps,
 }
 
@@ -60,7 +60,7 @@ impl Stamped {
         Ok(Self { socket })
     }
 
-    /// The socket.
+    /// The socket that is stamped.
     pub fn socket(&self) -> &OwnedFd {
         &self.socket
     }

@@ -1,8 +1,8 @@
 //! What a screen says of the NIC: the device, its settings, interrupts and rings.
 
-use netdev::cpus::write_list;
 use netdev::drivers::{is_software, meaning};
 use netdev::ethtool::{Parameter, ProfileStep};
+use sys::cpus::write_list;
 
 use crate::lines::{count, together};
 use crate::report::{Report, Vector};

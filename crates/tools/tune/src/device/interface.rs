@@ -22,7 +22,6 @@ use crate::failpoint::failpoint;
 use crate::setting::steering::Placed;
 use crate::setting::{Change, Mechanism, Setting, State, Value, profile};
 
-/// The network namespace of this thread.
 const NETWORK: &str = "/proc/thread-self/ns/net";
 
 /// An interface in the network namespace of the thread that opened it.
@@ -270,7 +269,6 @@ fn in_turn(
     set(&values).and_then(|()| set(&switches)).map_err(|_| refused)
 }
 
-/// A value of a parameter.
 fn value_of(parameter: Parameter, value: u32) -> Value {
     if parameter.is_switch() { Value::Switch(value != 0) } else { Value::Number(value.into()) }
 }

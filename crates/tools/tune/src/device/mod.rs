@@ -57,7 +57,7 @@ pub enum DeviceKind {
 pub struct Counted {
     /// Interrupts; `None` where nobody counts them.
     pub interrupts: Option<u64>,
-    /// Packets received.
+    /// Packets received since that moment.
     pub packets: u64,
 }
 
@@ -66,7 +66,7 @@ pub struct Counted {
 /// Reading takes no rights; changing may. A change is one request wherever the system has one
 /// request for it, so that it happens as a whole or not at all.
 pub trait TunedDevice {
-    /// Which device it is.
+    /// What the journal tells the device by.
     fn identity(&self) -> &Identity;
 
     /// What drives it, for people: a driver's name.
@@ -92,7 +92,7 @@ pub trait TunedDevice {
     /// If the device refuses; some of the settings may have been changed all the same.
     fn change(&self, change: &Change) -> Result<()>;
 
-    /// What it has counted.
+    /// What the device counted since its driver was loaded.
     fn counted(&self) -> Result<Counted>;
 
     /// What has to be set so that the device, which is in state `now`, is in state `before`.

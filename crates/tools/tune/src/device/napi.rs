@@ -10,7 +10,6 @@ use netdev::netdev::{Direction, Napi, NapiChange, Netdev, Queue, Threaded};
 
 use crate::setting::{Setting, Value};
 
-/// Those of a device.
 #[derive(Debug)]
 pub(super) struct Napis {
     netdev: Netdev,
@@ -21,7 +20,6 @@ pub(super) struct Napis {
 }
 
 impl Napis {
-    /// Reads them.
     pub(super) fn read(device: &str) -> Result<Self> {
         let read = || {
             let netdev = Netdev::open()?;

@@ -13,17 +13,14 @@ use crate::setting::{Change, Mechanism, Setting, Value, profile};
 /// A change, apart by the interfaces that it takes. What is empty is not asked for.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Requests {
-    /// Of the device.
     pub(super) coalesce: Coalesce,
     /// Of single queues.
     pub(super) queues: BTreeMap<u16, Coalesce>,
-    /// Of the device.
     pub(super) deferral: Deferral,
     /// Of the NAPI instances of single queues; `None`: of all.
     pub(super) napis: BTreeMap<Option<u16>, NapiChange>,
     /// Whether rules count.
     pub(super) ntuple: Option<bool>,
-    /// The queue of each hash.
     pub(super) rss_table: Option<Vec<u32>>,
     /// Rules that shall be there, or not.
     pub(super) rules: Vec<(Placed, bool)>,
@@ -34,7 +31,6 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// What `change` takes.
     pub(super) fn of(change: &Change) -> Result<Self> {
         let mut requests = Self::default();
         for (setting, value) in &change.0 {
@@ -106,7 +102,6 @@ impl Requests {
     }
 }
 
-/// The file of a sysctl.
 pub(super) fn sysctl_path(setting: Setting) -> Option<String> {
     match setting {
         Setting::BusyPoll => Some("proc/sys/net/core/busy_poll".into()),

@@ -19,15 +19,11 @@ const SETTLING: Duration = Duration::from_millis(50);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const TRIES: u32 = 500;
 
-/// What a driver does with rules.
 pub(super) trait RuleDriver {
-    /// Where they are.
     fn locations(&self) -> Result<Vec<u32>, DeviceError>;
-    /// The one at a location.
     fn rule(&self, location: u32) -> Result<Option<PlacedRule>, DeviceError>;
     /// Adds one; without a location the driver chooses.
     fn insert(&self, location: Option<u32>, rule: &FlowRule) -> Result<(), DeviceError>;
-    /// Removes one.
     fn delete(&self, location: u32) -> Result<(), DeviceError>;
 }
 
@@ -55,7 +51,6 @@ impl RuleDriver for OfDevice<'_> {
     }
 }
 
-/// The rules of a device.
 pub(super) struct Rules<'a, D> {
     pub(super) driver: D,
     pub(super) name: &'a str,
@@ -153,7 +148,6 @@ impl<D: RuleDriver> Rules<'_, D> {
         }
     }
 
-    /// Whether there are rules besides these.
     pub(super) fn has_others(&self, own: &[Placed]) -> bool {
         let own: Vec<u32> = own.iter().filter_map(|placed| self.find(placed).ok()?).collect();
         self.driver.locations().unwrap_or_default().iter().any(|it| !own.contains(it))

@@ -13,7 +13,6 @@ use crate::failpoint::failpoint;
 use crate::setting::steering::{cpus_text, table_text};
 use crate::setting::{Setting, Value};
 
-/// That part of an interface.
 pub(super) struct Steering<'a> {
     pub(super) ethtool: &'a Ethtool,
     pub(super) root: &'a Root,
@@ -47,7 +46,6 @@ impl Steering<'_> {
         }
     }
 
-    /// The interrupt of a receive queue.
     pub(super) fn interrupt(&self, queue: u16) -> Option<u32> {
         let by_kernel = || {
             let netdev = Netdev::open().ok()?;

@@ -39,11 +39,11 @@ pub const SCHEMA: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Journal {
-    /// [`SCHEMA`].
+    /// The version of the layout, [`SCHEMA`].
     pub schema: u32,
     /// The boot in which it was written, as `/proc/sys/kernel/random/boot_id` has it.
     pub boot: String,
-    /// The device.
+    /// The device that it is about.
     pub device: Identity,
     /// A change that is going on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,7 +82,7 @@ impl Trying {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kept {
-    /// Its name.
+    /// The setting, by its name.
     pub setting: Setting,
     /// What it was before the first change.
     pub before: Value,

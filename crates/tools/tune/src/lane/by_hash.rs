@@ -22,7 +22,7 @@ const FIRST: u16 = 1_024;
 pub struct Flows {
     /// The far host.
     pub peer: IpAddr,
-    /// This host.
+    /// This host's address.
     pub local: IpAddr,
     /// The port of the service.
     pub port: u16,

@@ -15,7 +15,7 @@ const MAX_READ: usize = 512;
 /// What a device has.
 #[derive(Clone, Debug, Default)]
 pub struct Capabilities {
-    /// Its name.
+    /// The name of the device.
     pub device: String,
     /// What drives it, for people.
     pub driver: String,
@@ -44,7 +44,7 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// Reads them.
+    /// Asks the driver of a device.
     pub fn read(device: &dyn TunedDevice) -> Result<Self> {
         let name = &device.identity().name;
         let ethtool = Ethtool::open()?;

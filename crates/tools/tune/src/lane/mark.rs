@@ -29,13 +29,12 @@ pub struct Candidate {
 /// What a lane becomes on a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Translation {
-    /// The rules.
+    /// The rules that are wanted of the device.
     pub candidates: Vec<Candidate>,
     /// What the device cannot tell, and what it does instead: a sentence each.
     pub lost: Vec<String>,
 }
 
-/// One rule, in parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Parts {
     text: String,

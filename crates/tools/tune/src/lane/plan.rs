@@ -29,11 +29,11 @@ pub struct Wanted {
 /// What is to be done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// The queue.
+    /// The queue of the lane.
     pub queue: u16,
     /// All but the rules.
     pub change: Change,
-    /// The rules.
+    /// The rules that lead there.
     pub candidates: Vec<Candidate>,
     /// Places for them; `None`: wherever the driver puts it.
     pub places: Vec<Option<u32>>,
@@ -79,7 +79,6 @@ pub fn plan(wanted: &Wanted, device: &Capabilities) -> Result<Plan, Refusal> {
     Ok(plan)
 }
 
-/// Refuses what was asked for.
 fn refuse(reason: impl Into<String>) -> Refusal {
     Refusal { reason: reason.into(), left: None }
 }

@@ -1,19 +1,11 @@
 //! Plans for devices as their drivers in Linux describe them, and a lane on one that takes some
-//! rules, killed at each step.
+//! rules.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use anyhow::{Context, bail};
 use netdev::ethtool::{FlowRules, HashFields, Rss};
-use serde::{Deserialize, Serialize};
 
 use super::*;
-use crate::device::{Counted, Identity};
-use crate::failpoint::failpoint;
-use crate::testing::{Scratch, identity, state};
-use crate::transaction::{current, put_back, undo};
+use crate::testing::{FakeDevice, Scratch, identity, state};
+use crate::transaction::{current, put_back};
 
 /// iavf with four queues: everything.
 fn whole() -> Capabilities {
@@ -185,114 +177,21 @@ fn ports_are_chosen_where_the_hash_is_known() {
     assert!(said.contains("does not show the table"), "{said}");
 }
 
-/// A device in a file, which outlives a process that is killed. Its driver takes rules of some
-/// kinds, and answers as those of Linux do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Recorded {
-    #[serde(skip)]
-    path: PathBuf,
-    #[serde(skip, default = "eth0")]
-    identity: Identity,
-    /// All but the rules.
-    state: State,
-    /// Rules by their places.
-    rules: std::collections::BTreeMap<u32, String>,
-    /// Beginnings of rules that it takes.
-    takes: Vec<String>,
+fn device(takes_rules: &'static [&'static str]) -> FakeDevice {
+    let mut device = FakeDevice::new(
+        "eth0",
+        "ntuple off rss-table 0,1,2,3/64 adaptive-rx on rx-usecs 50 queue:3:adaptive-rx on \
+         queue:3:rx-usecs 50",
+    );
+    device.takes_rules = takes_rules;
+    device
 }
 
-fn eth0() -> Identity {
-    identity("eth0")
-}
-
-const FIRST: &str = "ntuple off rss-table 0,1,2,3/64 adaptive-rx on rx-usecs 50 \
-                     queue:3:adaptive-rx on queue:3:rx-usecs 50";
-
-impl Recorded {
-    fn new(path: &Path, takes: &[&str]) -> Self {
-        let theirs = "udp4,dst-port:319,queue:2".to_owned();
-        let device = Self {
-            path: path.to_owned(),
-            identity: eth0(),
-            state: state(FIRST),
-            rules: [(127, theirs)].into(),
-            takes: takes.iter().map(ToString::to_string).collect(),
-        };
-        device.write();
-        device
-    }
-
-    fn now(&self) -> Self {
-        let text = fs::read_to_string(&self.path).unwrap();
-        Self { path: self.path.clone(), ..serde_json::from_str(&text).unwrap() }
-    }
-
-    fn write(&self) {
-        let beside = self.path.with_extension("new");
-        fs::write(&beside, serde_json::to_string(self).unwrap()).unwrap();
-        fs::rename(beside, &self.path).unwrap();
-    }
-}
-
-impl TunedDevice for Recorded {
-    fn identity(&self) -> &Identity {
-        &self.identity
-    }
-
-    fn driver(&self) -> String {
-        "recorded".into()
-    }
-
-    fn read_with(&self, named: &[Setting]) -> Result<State> {
-        let now = self.now();
-        let mut state = now.state.clone();
-        for setting in named {
-            if let Setting::Rule(placed) = setting {
-                let rule = placed.location.and_then(|location| now.rules.get(&location));
-                let is_there = rule == Some(&placed.rule.to_string());
-                state.0.insert(*setting, Value::Switch(is_there));
-            }
-        }
-        Ok(state)
-    }
-
-    fn change(&self, change: &Change) -> Result<()> {
-        for (setting, value) in &change.0 {
-            let mut now = self.now();
-            match setting {
-                Setting::Rule(placed) if *value == Value::Switch(true) => {
-                    let rule = placed.rule.to_string();
-                    if !self.takes.iter().any(|start| rule.starts_with(start)) {
-                        bail!("Operation not supported");
-                    }
-                    let location = placed.location.context("it does not choose")?;
-                    anyhow::ensure!(!now.rules.contains_key(&location), "it is taken");
-                    now.rules.insert(location, rule);
-                }
-                Setting::Rule(placed) => {
-                    placed.location.map(|location| now.rules.remove(&location));
-                }
-                _ => {
-                    now.state.0.insert(*setting, value.clone());
-                }
-            }
-            now.write();
-            failpoint("the device has changed a setting");
-        }
-        Ok(())
-    }
-
-    fn counted(&self) -> Result<Counted> {
-        Ok(Counted::default())
-    }
-}
-
-/// Makes a lane on the device in `place`, without a guard, as `earmark lane` does.
-fn make_lane(device: &Recorded, place: &Path, packets: &str) -> Result<Made> {
+/// Makes a lane, without a guard, as `earmark lane` does.
+fn make_lane(device: &FakeDevice, store: &Store, packets: &str) -> Result<Made> {
     let capabilities = Capabilities { state: device.read()?, ..whole() };
     let plan = plan(&wanted(packets), &capabilities)?;
-    let store = Store::find(Some(place))?;
-    let mut transaction = Transaction::prepare(device, &store, "lane", plan.settings(), false)?;
+    let mut transaction = Transaction::prepare(device, store, "lane", plan.settings(), false)?;
     let made = make(&mut transaction, &plan)?;
     transaction.keep()?;
     Ok(made)
@@ -300,9 +199,9 @@ fn make_lane(device: &Recorded, place: &Path, packets: &str) -> Result<Made> {
 
 #[test]
 fn a_driver_takes_what_it_can_and_the_rest_is_said() {
-    let place = Scratch::new();
-    let device = Recorded::new(&place.path("device"), &["tcp4", "ip4,tos:184,"]);
-    let made = make_lane(&device, &place.0, "tcp-port=11211, dscp=46").unwrap();
+    let (scratch, device) = (Scratch::new(), device(&["tcp4", "ip4,tos:184,"]));
+    let (store, before) = (scratch.store(), device.read().unwrap());
+    let made = make_lane(&device, &store, "tcp-port=11211, dscp=46").unwrap();
     let rules: Vec<String> = made.rules.iter().map(|(placed, _)| placed.to_string()).collect();
     let expected = [
         "126:tcp4,dst-port:11211,queue:3",
@@ -317,18 +216,17 @@ fn a_driver_takes_what_it_can_and_the_rest_is_said() {
     ] {
         assert!(made.lost.iter().any(|lost| lost.contains(words)), "{words}: {:?}", made.lost);
     }
-    // All of it goes by the journal, and nothing of others.
-    let store = place.store();
+    // All of it goes by the journal.
     let journal = current(&store, &device).unwrap();
     assert_eq!(queues_of_lanes(&journal), [3]);
     assert_eq!(of_lanes(&journal).len(), journal.kept.len());
     put_back(&device, &journal.first()).unwrap();
-    assert_eq!(device.now(), device);
+    assert_eq!(device.read().unwrap().only(|it| it.placed().is_none()), before);
 }
 
 #[test]
 fn without_its_lane_a_queue_is_as_its_device_has_become() {
-    let mut journal = Journal::new("boot", eth0());
+    let mut journal = Journal::new("boot", identity("eth0"));
     let change = |journal: &mut Journal, before: &str, after: &str| {
         journal.keep(crate::journal::changed(&state(before), &state(after), &[]));
     };
@@ -348,7 +246,7 @@ fn without_its_lane_a_queue_is_as_its_device_has_become() {
     let first = format!("rx-usecs 3 queue:1:rx-usecs 3 queue:2:rx-usecs 3 {rule} off");
     assert_eq!(journal.first().to_string(), first);
     // One that had a value of its own gets that.
-    let mut journal = Journal::new("boot", eth0());
+    let mut journal = Journal::new("boot", identity("eth0"));
     let both = ["rx-usecs 50 queue:1:rx-usecs 8", "rx-usecs 100 queue:1:rx-usecs 0"];
     change(&mut journal, &format!("{} {rule} off", both[0]), &format!("{} {rule} on", both[1]));
     let without = without_lanes(&journal, &state(both[1]));
@@ -356,74 +254,15 @@ fn without_its_lane_a_queue_is_as_its_device_has_become() {
 }
 
 #[test]
-fn where_no_rule_is_taken_the_device_is_as_it_was() {
+fn where_no_rule_is_taken_there_is_a_reason_and_nothing_is_kept() {
     for (takes, left) in [
         (&["ether"][..], "what is left: VLAN priority, for senders that set it: earmark lane eth0"),
         (&[], "nothing is left"),
     ] {
-        let place = Scratch::new();
-        let device = Recorded::new(&place.path("device"), takes);
-        let said = format!("{:#}", make_lane(&device, &place.0, "tcp-port=11211").unwrap_err());
+        let (scratch, device) = (Scratch::new(), device(takes));
+        let lane = make_lane(&device, &scratch.store(), "tcp-port=11211");
+        let said = format!("{:#}", lane.unwrap_err());
         assert!(said.contains("takes none of the rules") && said.contains(left), "{said}");
-        assert_eq!(device.now(), device);
-        assert!(place.store().all().is_empty());
+        assert!(scratch.store().all().is_empty());
     }
-}
-
-#[test]
-fn a_rule_that_others_put_in_the_place_stays() {
-    let place = Scratch::new();
-    let device = Recorded::new(&place.path("device"), &["tcp4"]);
-    make_lane(&device, &place.0, "tcp-port=11211").unwrap();
-    let mut now = device.now();
-    let theirs = "tcp4,dst-port:22,queue:0".to_owned();
-    now.rules.insert(126, theirs.clone());
-    now.write();
-    put_back(&device, &current(&place.store(), &device).unwrap().first()).unwrap();
-    assert_eq!(device.now().rules[&126], theirs);
-    assert_eq!(device.now().rules.len(), 2, "{:?}", device.now().rules);
-    assert_eq!(device.now().state, device.state);
-}
-
-/// Where the child of the test below finds its device.
-const CHILD: &str = "EARMARK_TEST_LANE";
-
-#[test]
-fn child_that_makes_a_lane() {
-    let Some(path) = std::env::var_os(CHILD).map(PathBuf::from) else { return };
-    let mut device: Recorded =
-        serde_json::from_str(&fs::read_to_string(path.join("device")).unwrap()).unwrap();
-    device.path = path.join("device");
-    make_lane(&device, &path, "tcp-port=11211, dscp=46").unwrap();
-}
-
-#[test]
-fn a_lane_that_is_killed_at_any_step_is_undone() {
-    let mut steps = 0;
-    loop {
-        let place = Scratch::new();
-        let device = Recorded::new(&place.path("device"), &["tcp4", "ip4,tos:184,"]);
-        let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", "lane::tests::child_that_makes_a_lane"]).env(CHILD, &place.0);
-        let ended = child.env("EARMARK_KILL_AT", (steps + 1).to_string()).output().unwrap();
-        let store = place.store();
-        let mut journal = current(&store, &device).unwrap();
-        let was_kept = journal.trying.is_none() && !journal.kept.is_empty();
-        // What the next command does, or the guard.
-        let held = store.try_hold(device.identity()).unwrap().unwrap();
-        undo(&device, &store, &held, &mut journal).unwrap();
-        if was_kept {
-            assert_eq!(device.now().rules.len(), 4, "killed at step {steps}: half a lane");
-            put_back(&device, &journal.first()).unwrap();
-        }
-        assert_eq!(device.now(), device, "killed at step {steps}");
-        if ended.status.success() {
-            assert!(was_kept);
-            break;
-        }
-        steps += 1;
-        assert!(steps < 100, "there is no end of steps");
-    }
-    // The journal twice, four settings, and each rule.
-    assert!(steps >= 20, "only {steps} steps");
 }

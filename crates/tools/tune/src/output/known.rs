@@ -2,11 +2,8 @@
 
 use crate::goal::Sense::{self, Max, Min};
 
-/// A figure of a program.
 pub(super) struct Known {
-    /// The name of its file.
     pub(super) program: &'static str,
-    /// What the figure is.
     pub(super) what: &'static str,
     /// Whether less or more of it is better.
     pub(super) better: Sense,

@@ -92,7 +92,6 @@ fn pointer(path: &str) -> Option<String> {
 }
 
 impl Locator {
-    /// How often an output has it.
     fn count(&self, output: &str) -> usize {
         match self {
             Self::Pattern(pattern) => pattern.find_iter(output).count(),

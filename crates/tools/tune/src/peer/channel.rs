@@ -43,14 +43,12 @@ const WRONG_CODE: &[u8] = b"?";
 /// How long the other side may take to accept a message, however little of it at a time.
 const SEND_WITHIN: Duration = Duration::from_secs(10);
 
-/// What sends.
 pub(super) struct Sender {
     stream: TcpStream,
     keys: Arc<StatelessTransportState>,
     sent: u64,
 }
 
-/// What receives.
 pub(super) struct Receiver {
     stream: TcpStream,
     keys: Arc<StatelessTransportState>,
@@ -97,7 +95,6 @@ fn builder(key: &[u8; 32]) -> Result<Builder<'_>> {
     Ok(Builder::new(PATTERN.parse()?).prologue(PROLOGUE)?.psk(0, key)?)
 }
 
-/// Sends this side's message of a handshake.
 fn step(stream: &TcpStream, handshake: &mut HandshakeState) -> Result<()> {
     stream.set_nodelay(true)?;
     let mut message = [0; MAX_HANDSHAKE];
@@ -112,7 +109,6 @@ fn split(stream: TcpStream, handshake: HandshakeState) -> Result<(Sender, Receiv
 }
 
 impl Sender {
-    /// Sends text of any length.
     pub(super) fn send(&mut self, text: &[u8]) -> io::Result<()> {
         for part in text.chunks(MAX_TEXT) {
             let mut message = vec![0; part.len() + TAG];
@@ -196,7 +192,6 @@ fn fill(stream: &TcpStream, buffer: &mut [u8], until: Option<Instant>) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
     use std::net::TcpListener;
     use std::thread;
 
@@ -204,7 +199,6 @@ mod tests {
         Instant::now() + Duration::from_secs(30)
     }
 
-    /// Both ends of a connection.
     fn pair() -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let here = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -243,36 +237,5 @@ mod tests {
         assert!(refusal.to_string().contains("pairing code is another one"), "{refusal}");
         assert!(far.join().unwrap().unwrap().is_none());
         assert!(WRONG_CODE.len() < MAX_HANDSHAKE);
-    }
-
-    #[test]
-    fn slow_and_strange_greetings_are_refused() {
-        for (bytes, words) in [
-            (&b"{\"workload\""[..], "too long"),
-            (b"\0\x30half", "took too long"),
-            (b"", "took too long"),
-        ] {
-            let (mut here, there) = pair();
-            here.write_all(bytes).unwrap();
-            let until = Instant::now() + Duration::from_millis(50);
-            let Err(refusal) = answer(there, &Code::random().unwrap(), until) else { panic!() };
-            assert!(refusal.to_string().contains(words), "{refusal}");
-        }
-    }
-
-    #[test]
-    fn a_message_that_was_changed_on_the_way_is_not_believed() {
-        let (here, there) = pair();
-        let code = Code::random().unwrap();
-        let same = code.clone();
-        let far = thread::spawn(move || {
-            let (_sender, mut receiver) = answer(there, &same, soon()).unwrap().unwrap();
-            receiver.receive(Some(soon()))
-        });
-        let raw = here.try_clone().unwrap();
-        let _ends = greet(here, &code, soon()).unwrap();
-        send(&raw, &[9; 40]).unwrap();
-        let refusal = far.join().unwrap().unwrap_err().to_string();
-        assert!(refusal.contains("not from the paired host"), "{refusal}");
     }
 }

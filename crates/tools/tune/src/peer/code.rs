@@ -17,7 +17,6 @@ use sys::files;
 /// The environment variable that a code is read from.
 pub const VARIABLE: &str = "EARMARK_CODE";
 
-/// The digits of Crockford's base 32.
 const LETTERS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 /// Letters of a code that is made here.

@@ -89,7 +89,6 @@ impl RemoteHost {
     }
 }
 
-/// The addresses of `HOST` or `HOST:PORT`.
 fn addresses(host: &str) -> Vec<SocketAddr> {
     if let Ok(ip) = host.parse::<IpAddr>() {
         return vec![SocketAddr::new(ip, PORT)];

@@ -68,7 +68,6 @@ pub struct ServeArgs {
     pub code_file: Option<PathBuf>,
 }
 
-/// What all connections share.
 struct Service {
     code: Code,
     allow: Vec<IpAddr>,
@@ -319,7 +318,6 @@ fn forward_orders(mut receiver: Receiver, mut orders: ChildStdin, deadlines: Dea
     Orders::Few
 }
 
-/// Whether orders begin with *go*.
 fn is_go(said: &[u8]) -> bool {
     let line = said.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
     line.ends_with(b"\n") && line.trim_ascii() == b"go"

@@ -10,7 +10,6 @@ use super::words::{ethtool, sysctl, sysfs};
 use super::{sysctl as sysctl_file, udev};
 use crate::setting::{Mechanism, Setting, State, Value};
 
-/// The text.
 pub(super) fn text(subject: &Subject, settings: &State) -> String {
     let name = &subject.name;
     let busy = settings.only(|setting| setting.mechanism() == Mechanism::Sysctl);

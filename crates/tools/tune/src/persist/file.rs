@@ -15,7 +15,7 @@ const SETTINGS: &str = "# Settings: ";
 pub struct File {
     /// Its path, from the root.
     pub path: String,
-    /// Its text.
+    /// All of its text.
     pub text: String,
     /// Whether it is a program.
     pub is_program: bool,
@@ -24,7 +24,7 @@ pub struct File {
 /// What is known of a device, for a file that has to find it after a boot.
 #[derive(Clone, Debug, Default)]
 pub struct Subject {
-    /// Its name.
+    /// The name of the device.
     pub name: String,
     /// Its Ethernet address that no program has changed, if it has one.
     pub address: Option<String>,

@@ -6,12 +6,10 @@ use super::file::{File, Subject, head};
 use super::words::commands;
 use crate::setting::{Mechanism, State};
 
-/// Its path.
 pub(super) fn path(device: &str) -> String {
     format!("/etc/network/interfaces.d/earmark-{device}")
 }
 
-/// The file.
 pub(super) fn file(subject: &Subject, settings: &State) -> File {
     let name = &subject.name;
     let mut text = format!("{}iface {name} inet manual\n", head(settings));

@@ -18,7 +18,6 @@ const USUAL_LINK: [&str; 3] = [
     "MACAddressPolicy=persistent",
 ];
 
-/// Its path.
 pub(super) fn path(device: &str) -> String {
     format!("/etc/systemd/network/70-earmark-{device}.link")
 }
@@ -41,7 +40,6 @@ pub(super) fn setting_of<'a>(key: &str, value: &'a str) -> Option<(Setting, &'a 
     Some((setting, value))
 }
 
-/// The text without some settings.
 pub(super) fn without(text: &str, gone: &[Setting]) -> String {
     let keys: Vec<&str> = gone.iter().filter_map(|setting| link_key(*setting)).collect();
     let stays =
@@ -49,7 +47,6 @@ pub(super) fn without(text: &str, gone: &[Setting]) -> String {
     text.lines().filter(stays).map(|line| format!("{line}\n")).collect()
 }
 
-/// The file.
 pub(super) fn link(subject: &Subject, settings: &State) -> Result<File, String> {
     let mut lines = String::new();
     for (setting, value) in &settings.0 {

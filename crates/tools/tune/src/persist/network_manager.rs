@@ -12,12 +12,10 @@ use super::link::link_key;
 use super::words::commands;
 use crate::setting::{State, Value};
 
-/// Its path.
 pub(super) fn path(device: &str) -> String {
     format!("/etc/NetworkManager/dispatcher.d/90-earmark-{device}")
 }
 
-/// The file.
 pub(super) fn file(subject: &Subject, settings: &State) -> File {
     let name = &subject.name;
     let mut text = format!("#!/bin/sh\n{}", head(settings));

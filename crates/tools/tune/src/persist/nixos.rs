@@ -6,7 +6,6 @@ use super::udev;
 use super::words::sysctl;
 use crate::setting::{Mechanism, State};
 
-/// The text.
 pub(super) fn text(subject: &Subject, settings: &State) -> String {
     let of_device = settings.only(|setting| setting.mechanism() != Mechanism::Sysctl);
     let mut text = format!("{}{{ pkgs, ... }}:\n{{\n", head(settings));

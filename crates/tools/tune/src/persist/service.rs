@@ -21,7 +21,6 @@ fn name(device: &str) -> String {
     format!("earmark-{}.service", escaped(device))
 }
 
-/// The files.
 pub(super) fn files(subject: &Subject, settings: &State) -> [File; 2] {
     let device = &subject.name;
     let head = head(settings);

@@ -4,19 +4,16 @@ use super::file::{File, MARK, Subject};
 use super::words::sysctl;
 use crate::setting::{Setting, State};
 
-/// Its path.
 pub(super) fn path(device: &str) -> String {
     format!("/etc/sysctl.d/90-earmark-{device}.conf")
 }
 
-/// The file.
 pub(super) fn file(subject: &Subject, settings: &State) -> File {
     let lines = sysctl(settings).map(|(name, value)| format!("{name} = {value}\n"));
     let text = format!("{MARK}\n{}", lines.collect::<String>());
     File { path: path(&subject.name), text, is_program: false }
 }
 
-/// The setting of a line.
 pub(super) fn setting_of<'a>(key: &str, value: &'a str) -> Option<(Setting, &'a str)> {
     Some((format!("sysctl:{key}").parse().ok()?, value))
 }

@@ -66,13 +66,6 @@ fn a_link_file_keeps_what_names_the_device() {
 }
 
 #[test]
-fn somebody_elses_file_that_counts_first_is_left_alone() {
-    let first = Some("/etc/systemd/network/10-lan.link".into());
-    let refusal = files(&Subject { first, ..subject() }, &state("rx-usecs 50")).unwrap_err();
-    assert!(refusal.contains("10-lan.link") && refusal.contains("\nRxCoalesceSec=50us\n"));
-}
-
-#[test]
 fn files_of_ours_are_read_back_in_every_format() {
     for format in Format::value_variants() {
         for state in each().filter(|state| state.0.keys().all(|it| format.can_say(*it))) {
@@ -81,22 +74,6 @@ fn files_of_ours_are_read_back_in_every_format() {
             assert_eq!(settings_of(&text), state, "{text}");
         }
     }
-}
-
-#[test]
-fn a_setting_is_taken_out_of_a_file_of_every_format() {
-    let both = state("rx-usecs 50 rx-frames 8");
-    for format in Format::value_variants() {
-        let before = text(*format, &both);
-        let after = without(*format, "enp1s0", &before, &[Setting::RxFrames]).unwrap();
-        assert_eq!(settings_of(&after), state("rx-usecs 50"), "{after}");
-        assert!(is_ours(&after) && !after.contains("rx-frames"), "{after}");
-        assert_eq!(without(*format, "enp1s0", &after, &[Setting::RxUsecs]), None);
-    }
-    // Edited by hand, as systemd reads it, too.
-    let spaced = format!("{MARK}\n[Link]\nRxCoalesceSec = 5us\nTxCoalesceSec = 9us\n");
-    let after = without(Format::Link, "enp1s0", &spaced, &[Setting::RxUsecs]).unwrap();
-    assert_eq!(settings_of(&after), state("tx-usecs 9"), "{after}");
 }
 
 #[test]

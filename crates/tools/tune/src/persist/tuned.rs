@@ -12,7 +12,6 @@ use crate::setting::State;
 /// Where profiles are: TuneD 2.23 has moved them to the second one.
 const DIRECTORIES: [&str; 2] = ["/etc/tuned", "/etc/tuned/profiles"];
 
-/// The paths that the files may have.
 pub(super) fn paths(device: &str) -> Vec<String> {
     DIRECTORIES.iter().flat_map(|directory| both(directory, device)).collect()
 }

@@ -4,12 +4,10 @@ use super::file::{File, MARK, Subject};
 use super::words::{ethtool_runs, pairs_of_ethtool, sysfs};
 use crate::setting::{Setting, State, ValueKind};
 
-/// Its path.
 pub(super) fn path(device: &str) -> String {
     format!("/etc/udev/rules.d/90-earmark-{device}.rules")
 }
 
-/// The file.
 pub(super) fn file(subject: &Subject, settings: &State) -> File {
     let text = format!("{MARK}\n{}", rules(&subject.name, settings, "/usr/sbin/ethtool"));
     File { path: path(&subject.name), text, is_program: false }

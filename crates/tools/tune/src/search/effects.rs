@@ -14,7 +14,6 @@ use crate::figures::{Figures, Metric, linear, logarithm};
 pub(super) struct Effects(BTreeMap<(usize, usize), BTreeMap<Metric, f64>>);
 
 impl Effects {
-    /// Whether nothing is known.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

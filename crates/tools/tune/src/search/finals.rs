@@ -24,11 +24,11 @@ const TAIL: usize = 25;
 /// How much worse one setting is than another, as the logarithm of a ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Doubt {
-    /// At least.
+    /// Lower end of the 95 % interval.
     pub low: f64,
-    /// As measured.
+    /// The mean of all shared rounds.
     pub mean: f64,
-    /// At most.
+    /// Upper end of the 95 % interval.
     pub high: f64,
     /// Rounds that both were in.
     pub rounds: usize,

@@ -58,7 +58,7 @@ const TIE: f64 = 1e-6;
 /// A setting that was tried.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// The setting.
+    /// Where in the space the setting is.
     pub point: Point,
     /// What was measured, each with the number of its round.
     pub rounds: Vec<(u32, Figures)>,
@@ -85,7 +85,6 @@ pub struct SearchResult {
 /// Measures one trial of a setting.
 pub type Measure<'a> = dyn FnMut(&Point) -> Result<Figures> + 'a;
 
-/// A search under way.
 struct Search<'a> {
     space: &'a Space,
     goal: &'a Goal,
@@ -133,7 +132,6 @@ pub fn search(
 }
 
 impl Search<'_> {
-    /// How bad a trial is.
     fn cost(&self, trial: usize) -> f64 {
         self.goal.cost(&self.trials[trial].mean())
     }

@@ -230,7 +230,7 @@ impl Space {
         }
     }
 
-    /// Every point.
+    /// Every point of it, special ones first.
     pub fn all(&self) -> Vec<Point> {
         let mut points = vec![Vec::new()];
         for axis in &self.axes {
@@ -250,7 +250,6 @@ impl Space {
     }
 }
 
-/// Whether an axis is `rx-frames` alone.
 fn limits_frames(axis: &[Change]) -> bool {
     axis.first().is_some_and(|part| part.settings().eq([Setting::RxFrames]))
 }

@@ -65,7 +65,6 @@ impl ModelNic {
         Figures(figures.into())
     }
 
-    /// What a trial measures.
     fn measured(&self, change: &Change, random: &mut Prng) -> Figures {
         let mut figures = self.figures(change);
         for (metric, value) in &mut figures.0 {

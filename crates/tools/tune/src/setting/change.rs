@@ -184,7 +184,7 @@ impl fmt::Display for Change {
 /// Values of one setting that are to be tried: `NAME=VALUE,VALUE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Knob {
-    /// The setting.
+    /// The setting whose values they are.
     pub setting: Setting,
     /// Its values, in the order given; at least one.
     pub values: Vec<Value>,

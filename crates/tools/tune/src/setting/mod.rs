@@ -75,9 +75,9 @@ pub enum ValueKind {
     Steps,
     /// Queues for each hash ([`steering`]).
     Table,
-    /// Processors ([`steering`]).
+    /// Sets of processors ([`steering`]).
     Cpus,
-    /// Words.
+    /// Text in a form of its own.
     Text,
 }
 
@@ -97,7 +97,7 @@ macro_rules! settings {
         $($parameter:ident)*;
         $($(#[$about:meta])* $variant:ident, $name:literal, $mechanism:ident, $kind:expr;)*
     ) => {
-        /// One setting.
+        /// A setting, by its name.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Setting {
             /// The whole setting of a NIC of ours.
@@ -362,7 +362,7 @@ pub enum Value {
     Switch(bool),
     /// A number in the unit of its setting.
     Number(u64),
-    /// Words.
+    /// Text in a form of its own.
     Text(String),
 }
 

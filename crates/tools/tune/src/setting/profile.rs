@@ -10,7 +10,7 @@ use netdev::ethtool::ProfileStep;
 /// The largest number: `struct dim_cq_moder` has 16 bits for each.
 const LARGEST: u32 = 65_535;
 
-/// Reads steps.
+/// The steps of such a text.
 pub fn parse(text: &str) -> Result<Vec<ProfileStep>, String> {
     text.split('_').map(step).collect()
 }

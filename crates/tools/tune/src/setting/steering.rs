@@ -4,8 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use netdev::cpus::{parse_list, write_list};
 use netdev::ethtool::FlowRule;
+use sys::cpus::{parse_list, write_list};
 
 /// No table has more entries.
 const MAX_ENTRIES: usize = 65_536;
@@ -13,7 +13,6 @@ const MAX_ENTRIES: usize = 65_536;
 /// Whatever place the driver chooses.
 const ANY: &str = "any";
 
-/// No processors.
 const NONE: &str = "none";
 
 /// A rule at a place of its own. Which rule it is belongs to its name: a journal of one that was
@@ -26,7 +25,7 @@ pub struct Placed {
     /// Its location: drivers look at lower ones first, or at all at once. `None`: the driver's
     /// choice.
     pub location: Option<u32>,
-    /// The rule.
+    /// The rule at that place.
     pub rule: FlowRule,
 }
 

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The longest name, in bytes.
 const LONGEST: usize = 95;
 
 /// A name such as `net.core.netdev_budget`: a path below `/proc/sys` with dots for slashes, and

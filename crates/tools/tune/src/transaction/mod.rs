@@ -29,7 +29,7 @@ use report::{errln, output};
 /// What became of one setting.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SettingResult {
-    /// Its name.
+    /// The setting that was asked for, or changed along.
     pub setting: Setting,
     /// What it was.
     pub before: Option<Value>,

@@ -12,34 +12,6 @@ fn settings(device: &FakeDevice) -> String {
 }
 
 #[test]
-fn a_change_that_is_not_kept_is_undone() {
-    let place = Scratch::new();
-    let device = FakeDevice::new("eth0", "adaptive-rx on rx-usecs 8 rx-frames 32");
-    let mut transaction = begin(&device, &place);
-    transaction.change(&"adaptive-rx off rx-usecs 50".parse().unwrap()).unwrap();
-    assert_eq!(settings(&device), "adaptive-rx off rx-usecs 50 rx-frames 32");
-    assert!(place.store().read(device.identity()).unwrap().unwrap().trying.is_some());
-    drop(transaction);
-    assert_eq!(settings(&device), "adaptive-rx on rx-usecs 8 rx-frames 32");
-    assert!(place.store().read(device.identity()).unwrap().is_none());
-}
-
-#[test]
-fn a_change_that_is_kept_finds_its_way_back() {
-    let place = Scratch::new();
-    let device = FakeDevice::new("eth0", "rx-usecs 3 rx-frames 0");
-    for value in ["rx-usecs 50", "rx-usecs 20 rx-frames 8"] {
-        let mut transaction = begin(&device, &place);
-        transaction.change(&value.parse().unwrap()).unwrap();
-        transaction.keep().unwrap();
-    }
-    let journal = place.store().read(device.identity()).unwrap().unwrap();
-    assert!(journal.trying.is_none());
-    put_back(&device, &journal.first()).unwrap();
-    assert_eq!(settings(&device), "rx-usecs 3 rx-frames 0");
-}
-
-#[test]
 fn what_the_guard_has_undone_since_the_process_was_stopped_is_neither_kept_nor_true() {
     type End = fn(Transaction<'_>) -> Result<()>;
     let ends: [End; 4] = [
@@ -97,25 +69,6 @@ fn what_cannot_be_undone_stays_in_the_journal() {
 }
 
 #[test]
-fn a_journal_of_another_boot_or_device_is_stale() {
-    let place = Scratch::new();
-    let device = FakeDevice::new("eth0", "rx-usecs 3");
-    let mut transaction = begin(&device, &place);
-    transaction.open = false;
-    let mut journal = transaction.journal.clone();
-    drop(transaction);
-    let held = place.store().hold(device.identity()).unwrap();
-    assert!(current(&place.store(), &device).unwrap().trying.is_some());
-    journal.boot = "another".into();
-    place.store().write(&journal, &held).unwrap();
-    assert!(current(&place.store(), &device).unwrap().is_empty());
-    journal.boot = boot().unwrap();
-    journal.device.number = 9;
-    place.store().write(&journal, &held).unwrap();
-    assert!(current(&place.store(), &device).unwrap().is_empty());
-}
-
-#[test]
 fn what_the_device_really_took_is_told() {
     let place = Scratch::new();
     let mut device = FakeDevice::new("eth0", "adaptive-rx off rx-usecs 3 rx-frames 0 tx-usecs 0");
@@ -135,15 +88,4 @@ fn what_the_device_really_took_is_told() {
     assert_eq!(change_to("tx-usecs 0"), ["tx-usecs 0, as it was"]);
     let overridden = change_to("adaptive-rx on rx-usecs 80");
     assert!(overridden[1].contains("add adaptive-rx off"), "{overridden:?}");
-}
-
-#[test]
-fn what_a_device_cannot_do_is_refused_before_anything_is_changed() {
-    let device = FakeDevice::new("eth0", "rx-usecs 3");
-    let refusal = check(&device, &"rx-usecs 5 adaptive-rx on".parse().unwrap()).unwrap_err();
-    let words = "eth0 (fake) has no adaptive-rx; it has rx-usecs; nothing was changed";
-    assert_eq!(refusal.to_string(), words);
-    assert!(check(&device, &Change::default()).is_err());
-    assert!(check(&FakeDevice::new("lo", ""), &"rx-usecs 5".parse().unwrap()).is_err());
-    assert_eq!(device.changes.get(), 0);
 }

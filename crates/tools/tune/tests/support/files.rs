@@ -14,7 +14,6 @@ use tune::peer::code::Code;
 use tune::persist::{Format, Subject, Written, is_ours, link_section, settings_of, without};
 use tune::setting::{Change, Knob, State};
 
-/// The device of files.
 const NAME: &str = "enp1s0";
 
 /// Reads the bytes in the way that the first says.
@@ -84,7 +83,6 @@ fn file(text: &str) {
     }
 }
 
-/// Settings that files are made of.
 fn settings(text: &str) {
     let Ok(change) = text.parse::<Change>() else { return };
     if change.is_empty() {

@@ -147,7 +147,6 @@ fn soon() -> Instant {
     Instant::now() + Duration::from_secs(300)
 }
 
-/// Both ends of a connection.
 fn pair() -> (TcpStream, TcpStream) {
     static LISTENER: OnceLock<TcpListener> = OnceLock::new();
     let listener =
@@ -209,7 +208,6 @@ fn hear(here: &mut TcpStream) -> Vec<u8> {
     }
 }
 
-/// Sends what was heard.
 fn back(sender: &mut Sender, text: &[u8]) {
     sender.send(text).expect("the kernel takes it");
     sender.finish();
