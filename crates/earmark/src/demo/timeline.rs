@@ -3,7 +3,7 @@
 use base::time::Instant;
 use hostside::trace::Event;
 
-use report::{Interrupt, Lane, Packet, Timeline};
+use report::{HeldPacket, Interrupt, Lane, Timeline};
 
 /// How much is shown before the marked packet that it is about, and after.
 const BEFORE_US: f64 = 150.0;
@@ -96,7 +96,7 @@ fn lane(port: &str, events: &[Event], from_us: f64, to_us: f64) -> Lane {
             Event::Packet { completed_at, delivered_at, marked, length } => {
                 let (arrived_us, delivered_us) = (micros(completed_at), micros(delivered_at));
                 if delivered_us >= from_us && arrived_us < to_us {
-                    lane.packets.push(Packet {
+                    lane.packets.push(HeldPacket {
                         arrived_us: arrived_us - from_us,
                         delivered_us: delivered_us - from_us,
                         marked,

@@ -4,7 +4,7 @@
 //! the same measurement. It ends where the slowest setting has 99.9 % of its round trips: the few
 //! beyond would take half of the picture.
 
-use super::label::{Area, Candidate, place, text_width};
+use super::label::{Area, place, text_width};
 use super::scale::{Scale, range, time};
 use super::svg::{Anchor, Canvas, nothing, x_axis};
 use super::{CdfChart, CdfSeries, Palette};
@@ -16,7 +16,6 @@ const MOST_POINTS: usize = 200;
 const LABEL_SIZE: f64 = 13.0;
 const LABEL_HEIGHT: f64 = 18.0;
 
-/// A series made ready to draw.
 struct Curve<'a> {
     name: &'a str,
     class: &'static str,
@@ -24,7 +23,6 @@ struct Curve<'a> {
     pixels: Vec<(f64, f64)>,
 }
 
-/// Draws the chart.
 pub(crate) fn svg(chart: &CdfChart, palette: &Palette) -> String {
     let mut curves: Vec<Curve<'_>> =
         chart.series.iter().filter_map(|series| curve(series, palette)).collect();
@@ -152,70 +150,23 @@ fn quantiles(curve: &Curve<'_>) -> String {
 }
 
 fn draw_labels(canvas: &mut Canvas, curves: &[Curve<'_>], x: &Scale, y: &Scale) {
-    let medians: Vec<String> = curves
-        .iter()
-        .map(|curve| {
-            quantile(&curve.points, 0.5).map_or(String::new(), |us| format!(" {}", time(us)))
-        })
-        .collect();
-    let mut anchors = Vec::new();
-    let mut labels = Vec::new();
-    for (curve, median) in curves.iter().zip(&medians) {
-        let width = text_width(curve.name, LABEL_SIZE) + text_width(median, LABEL_SIZE);
-        let (points, candidates) = candidates(curve, width, x, y);
-        anchors.push(points);
-        labels.push(candidates);
-    }
     let ink: Vec<Area> = curves.iter().flat_map(|curve| ink(&curve.pixels)).collect();
-    let chosen = place(&labels, &ink, &PLOT);
-    for (index, (curve, chosen)) in curves.iter().zip(chosen).enumerate() {
-        let (area, anchor) = (labels[index][chosen].area, anchors[index][chosen]);
-        let near = if area.x > anchor.0 { area.x } else { area.x + area.width };
-        let middle = area.y + LABEL_HEIGHT / 2.0;
+    let mut taken = Vec::new();
+    for curve in curves {
+        let median = quantile(&curve.points, 0.5);
+        let last = curve.pixels.last().copied().unwrap_or((PLOT.x, PLOT.y));
+        let at = median.map_or(last, |us| (x.at(us), y.at(0.5)));
+        let median = median.map_or(String::new(), |us| format!(" {}", time(us)));
+        let width = text_width(curve.name, LABEL_SIZE) + text_width(&median, LABEL_SIZE);
+        let area = place(at, (width, LABEL_HEIGHT), &mut taken, &ink, &PLOT);
         canvas.group(&format!("name {}", curve.class), "", |canvas| {
-            if (near - anchor.0).abs() > 12.0 {
-                canvas.line("leader", anchor, (near, middle));
-                canvas.dot("foot", anchor, 2.5);
-            }
-            let at = (area.x + 2.0, middle + 4.5);
-            let runs = [("", curve.name), ("value", &medians[index])];
-            canvas.rich_text("label", Anchor::Start, at, &runs);
+            canvas.leader(at, &area);
+            let at = (area.x + 2.0, area.y + LABEL_HEIGHT / 2.0 + 4.5);
+            canvas.rich_text("label", Anchor::Start, at, &[("", curve.name), ("value", &median)]);
         });
     }
 }
 
-/// Places beside the curve at several heights, and for each the point of the curve it belongs to.
-fn candidates(
-    curve: &Curve<'_>,
-    width: f64,
-    x: &Scale,
-    y: &Scale,
-) -> (Vec<(f64, f64)>, Vec<Candidate>) {
-    const HEIGHTS: [f64; 11] = [0.5, 0.57, 0.43, 0.64, 0.36, 0.71, 0.29, 0.78, 0.22, 0.85, 0.15];
-    let (mut anchors, mut candidates) = (Vec::new(), Vec::new());
-    for (rank, fraction) in HEIGHTS.into_iter().enumerate() {
-        let Some(us) = quantile(&curve.points, fraction) else { continue };
-        let anchor = (x.at(us), y.at(fraction));
-        for distance in [8.0, 30.0, 60.0, 100.0, 150.0, 210.0] {
-            for left in [anchor.0 + distance, anchor.0 - distance - width] {
-                let top = anchor.1 - LABEL_HEIGHT / 2.0;
-                let area = Area { x: left, y: top, width, height: LABEL_HEIGHT };
-                let far = if distance > 8.0 { 40.0 + distance } else { 0.0 };
-                anchors.push(anchor);
-                candidates.push(Candidate { area, cost: 6.0 * rank as f64 + far });
-            }
-        }
-    }
-    if candidates.is_empty() {
-        let last = curve.pixels.last().copied().unwrap_or((PLOT.x, PLOT.y));
-        let area = Area { x: last.0 + 8.0, y: last.1, width, height: LABEL_HEIGHT };
-        anchors.push(last);
-        candidates.push(Candidate { area, cost: 0.0 });
-    }
-    (anchors, candidates)
-}
-
-/// Small boxes along a line.
 fn ink(pixels: &[(f64, f64)]) -> impl Iterator<Item = Area> {
     pixels.windows(2).flat_map(|pair| {
         let (from, to) = (pair[0], pair[1]);

@@ -5,16 +5,12 @@ use askama::Template;
 use super::html::{self, CellView, words};
 use super::{Palette, Table};
 
-/// A page of chapters.
 #[derive(Clone, Debug, Default)]
 pub struct Document {
     /// The heading, and the title of the browser's tab.
     pub title: String,
-    /// One sentence below the heading.
     pub subtitle: String,
-    /// When it was measured.
     pub made_at: String,
-    /// What came out, in a few sentences.
     pub story: String,
     /// In the order of the page.
     pub chapters: Vec<Chapter>,
@@ -25,17 +21,11 @@ pub struct Document {
 /// One chapter. Empty parts are left out.
 #[derive(Clone, Debug, Default)]
 pub struct Chapter {
-    /// The heading.
     pub title: String,
-    /// What it is about.
     pub note: String,
-    /// SVG pictures, made by this crate.
     pub pictures: Vec<String>,
-    /// The numbers.
     pub table: Table,
-    /// Commands that make these numbers.
     pub commands: Vec<String>,
-    /// Whether the following chapters belong below this one.
     pub is_new_document: bool,
 }
 

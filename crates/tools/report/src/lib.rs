@@ -29,6 +29,10 @@
 //! - [`document`], [`pairs`]: a page of chapters, and stated values beside measured ones.
 
 #![forbid(unsafe_code)]
+#![allow(
+    missing_docs,
+    reason = "the command alone uses this: names say what their comments do not"
+)]
 // Standard output may be closed; see `output`.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
@@ -44,8 +48,6 @@ pub mod pairs;
 mod palette;
 pub mod panels;
 pub mod progress;
-#[cfg(test)]
-mod sample;
 mod scale;
 mod svg;
 pub mod terminal;
@@ -60,19 +62,15 @@ pub use palette::Palette;
 pub struct Report {
     /// The heading, and the title of the browser's tab.
     pub title: String,
-    /// One sentence below the heading: what was measured.
     pub subtitle: String,
     /// When the measurement was made, as it should be read.
     pub made_at: String,
     /// What the numbers say, in one to three sentences.
     pub story: String,
-    /// The numbers, one row for each setting.
     pub table: Table,
-    /// Latency distributions, one chart for each workload.
     pub latency: Vec<CdfChart>,
-    /// Latency against interrupts.
     pub tradeoff: TradeoffChart,
-    /// Excerpts of a NIC's life; all are drawn with the same time scale.
+    /// Excerpts of a NIC's trace; all are drawn with the same time scale.
     pub timelines: Vec<Timeline>,
     /// Name and value of what a reader needs to judge or repeat the measurement.
     pub environment: Vec<(String, String)>,
@@ -81,7 +79,6 @@ pub struct Report {
 /// A table whose first column names the row.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
-    /// Column headings, with units.
     pub headers: Vec<String>,
     /// Rows of cells; a row may be shorter than the headings.
     pub rows: Vec<Vec<Cell>>,
@@ -90,9 +87,7 @@ pub struct Table {
 /// One cell of a [`Table`].
 #[derive(Debug, Clone, Default)]
 pub struct Cell {
-    /// The text as shown.
     pub text: String,
-    /// Whether the reader's eye should go here.
     pub emphasis: Emphasis,
 }
 
@@ -116,23 +111,18 @@ impl Cell {
 /// How a [`Cell`] stands out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Emphasis {
-    /// It does not.
     #[default]
     None,
-    /// A value to be glad of.
     Good,
-    /// A value that hurts.
     Bad,
 }
 
 /// Cumulative latency distributions of one workload under several settings.
 #[derive(Debug, Clone, Default)]
 pub struct CdfChart {
-    /// Heading: the workload.
     pub title: String,
     /// What to see in it; may be empty.
     pub note: String,
-    /// One curve for each setting.
     pub series: Vec<CdfSeries>,
 }
 
@@ -148,11 +138,9 @@ pub struct CdfSeries {
 /// Latency against interrupts, or against the load of the host, one point for each setting.
 #[derive(Debug, Clone, Default)]
 pub struct TradeoffChart {
-    /// Heading: the workload.
     pub title: String,
     /// What to see in it; may be empty.
     pub note: String,
-    /// One point for each setting.
     pub points: Vec<TradeoffPoint>,
 }
 
@@ -183,29 +171,26 @@ pub struct Timeline {
     pub from_us: f64,
     /// End of the excerpt, microseconds on the experiment's clock.
     pub to_us: f64,
-    /// One lane for each receiving port.
     pub lanes: Vec<Lane>,
 }
 
 /// What one port received, and when it interrupted its host.
 #[derive(Debug, Clone, Default)]
 pub struct Lane {
-    /// The port's name.
     pub port: String,
     /// Packets in order of arrival.
-    pub packets: Vec<Packet>,
+    pub packets: Vec<HeldPacket>,
     /// Interrupts in order of time.
     pub interrupts: Vec<Interrupt>,
 }
 
 /// One received packet of a [`Lane`].
 #[derive(Debug, Clone, Default)]
-pub struct Packet {
+pub struct HeldPacket {
     /// When its DMA completed, microseconds on the experiment's clock.
     pub arrived_us: f64,
     /// When its interrupt was raised, or the host took it, microseconds.
     pub delivered_us: f64,
-    /// Whether it completes something a host waits for.
     pub marked: bool,
     /// Length of the frame in bytes.
     pub length_bytes: u32,

@@ -25,7 +25,6 @@ const CLOSED_PIPE: u8 = 128 + 13;
 /// take.
 pub const UNREPORTED: u8 = 4;
 
-/// Something was changed and stays so.
 static IS_SETTLED: AtomicBool = AtomicBool::new(false);
 
 /// The report goes to standard error since then.
@@ -199,8 +198,8 @@ mod tests {
         let failed = || anyhow::anyhow!("full (os error 28)");
         let plain = Err::<(), _>(failed()).context("write x").unwrap_err();
         assert_eq!(message(&plain), "write x: full (os error 28)");
-        let said = "write x: full (os error 28); free some space";
-        let with_remedy = Err::<(), _>(failed()).context(said).unwrap_err();
-        assert_eq!(message(&with_remedy), said);
+        let expected = "write x: full (os error 28); free some space";
+        let with_remedy = Err::<(), _>(failed()).context(expected).unwrap_err();
+        assert_eq!(message(&with_remedy), expected);
     }
 }

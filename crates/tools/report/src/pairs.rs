@@ -9,7 +9,6 @@ const WIDTH: f64 = 960.0;
 const LEFT: f64 = 340.0;
 const RIGHT: f64 = 800.0;
 const ROW: f64 = 26.0;
-/// Above the rows of a unit.
 const HEAD: f64 = 14.0;
 /// Below them: the axis and its title.
 const FOOT: f64 = 56.0;
@@ -24,15 +23,11 @@ pub struct PairChart {
 /// One stated value, or range, and one measured value.
 #[derive(Clone, Debug, Default)]
 pub struct Pair {
-    /// What they are of.
     pub name: String,
-    /// Their unit.
     pub unit: String,
     /// The smallest and the largest stated value; the same twice if one is stated.
     pub stated: (f64, f64),
-    /// The measured value.
     pub ours: f64,
-    /// Whether they agree.
     pub agrees: bool,
 }
 

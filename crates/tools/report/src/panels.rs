@@ -30,25 +30,18 @@ tspan.c3 { fill: #1257c9; }
 /// Classes of curves; there are no more in one panel.
 const COLOURS: [&str; 4] = ["c0", "c1", "c2", "c3"];
 
-/// The picture.
 #[derive(Clone, Debug, Default)]
 pub struct Picture {
     /// What a screen reader says instead of it.
     pub summary: String,
-    /// What the horizontal axis counts.
     pub x_title: String,
-    /// Whether it is logarithmic.
     pub has_logarithmic_x: bool,
-    /// A moment to point at, and what happened.
     pub change: Option<(f64, String)>,
-    /// From top to bottom.
     pub panels: Vec<Panel>,
 }
 
-/// One of its panels.
 #[derive(Clone, Debug, Default)]
 pub struct Panel {
-    /// What its vertical axis counts.
     pub title: String,
     /// At most four.
     pub curves: Vec<Curve>,
@@ -57,14 +50,12 @@ pub struct Panel {
 /// A line through points, from left to right.
 #[derive(Clone, Debug, Default)]
 pub struct Curve {
-    /// What it is.
     pub name: String,
     /// Where it goes.
     pub points: Vec<(f64, f64)>,
 }
 
 impl Picture {
-    /// The picture as an SVG file.
     #[must_use]
     pub fn svg(&self) -> String {
         let points = self.panels.iter().flat_map(|panel| &panel.curves).flat_map(|c| &c.points);

@@ -1,4 +1,4 @@
-//! Progress on the terminal, and silence where nobody looks.
+//! Progress on the terminal; nothing where standard error is none.
 
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -23,7 +23,6 @@ impl Progress {
         self.bar.inc_length(steps);
     }
 
-    /// A step begins.
     pub fn step(&self, what: &str) {
         self.bar.set_message(what.to_owned());
         self.bar.inc(1);

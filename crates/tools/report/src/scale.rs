@@ -53,12 +53,10 @@ impl Scale {
         self.start_px + share * (self.end_px - self.start_px)
     }
 
-    /// The largest value on the axis.
     pub(super) fn high(&self) -> f64 {
         self.high
     }
 
-    /// Whether the axis is logarithmic.
     pub(super) fn is_log(&self) -> bool {
         self.logarithmic
     }

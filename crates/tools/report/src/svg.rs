@@ -8,11 +8,8 @@ use super::scale::{Scale, short};
 /// Which side of its position a text extends to.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Anchor {
-    /// To the right.
     Start,
-    /// To both sides.
     Middle,
-    /// To the left.
     End,
 }
 
@@ -35,7 +32,6 @@ impl Canvas {
         let _ = self.body.write_fmt(markup);
     }
 
-    /// A straight line.
     pub(super) fn line(&mut self, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
         let (x1, y1, x2, y2) = (px(x1), px(y1), px(x2), px(y2));
         self.add(format_args!(
@@ -54,18 +50,24 @@ impl Canvas {
         self.body.push_str("</rect>");
     }
 
-    /// A disc.
     pub(super) fn dot(&mut self, class: &str, (x, y): (f64, f64), radius: f64) {
         let (x, y, radius) = (px(x), px(y), px(radius));
         self.add(format_args!(r#"<circle class="{class}" cx="{x}" cy="{y}" r="{radius}"/>"#));
     }
 
-    /// A path in SVG's own words.
+    /// A thin line to a label that had to go away from its point.
+    pub(super) fn leader(&mut self, at: (f64, f64), label: &Area) {
+        let x = at.0.clamp(label.x, label.x + label.width);
+        let y = at.1.clamp(label.y + 4.0, label.y + label.height - 4.0);
+        if (x - at.0).hypot(y - at.1) > 22.0 {
+            self.line("leader", at, (x, y));
+        }
+    }
+
     pub(super) fn path(&mut self, class: &str, data: &str) {
         self.add(format_args!(r#"<path class="{class}" d="{data}"/>"#));
     }
 
-    /// A line through points.
     pub(super) fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
         let mut data = String::new();
         for (index, (x, y)) in points.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A few hundred microseconds of a NIC: packets arrive, wait, and an interrupt tells of them.
+//! A few hundred microseconds of a NIC: packets arrive, wait, and an interrupt announces them.
 //!
 //! Every packet is a bar from its arrival to its delivery: the length of the bar is the hold.
 //! Bars that overlap in time are stacked, so a batch looks like a staircase that ends at one
@@ -7,7 +7,7 @@
 use super::label::{Area, text_width};
 use super::scale::{Scale, time};
 use super::svg::{Anchor, Canvas, nothing};
-use super::{Lane, Packet, Timeline};
+use super::{HeldPacket, Lane, Timeline};
 
 const WIDTH: f64 = 960.0;
 const GUTTER: f64 = 170.0;
@@ -74,7 +74,7 @@ pub(crate) fn svg(timeline: &Timeline, common_us: f64) -> String {
 /// One lane with times counted from the start of the excerpt.
 struct LaneView<'a> {
     port: &'a str,
-    packets: Vec<Packet>,
+    packets: Vec<HeldPacket>,
     rows: Vec<usize>,
     interrupts: Vec<(f64, &'a str)>,
     top: f64,
@@ -83,14 +83,14 @@ struct LaneView<'a> {
 impl<'a> LaneView<'a> {
     fn new(lane: &'a Lane, from: f64, span: f64, x: &Scale, top: f64) -> Self {
         let finite =
-            |packet: &&Packet| packet.arrived_us.is_finite() && packet.delivered_us.is_finite();
-        let shifted = lane.packets.iter().filter(finite).map(|packet| Packet {
+            |packet: &&HeldPacket| packet.arrived_us.is_finite() && packet.delivered_us.is_finite();
+        let shifted = lane.packets.iter().filter(finite).map(|packet| HeldPacket {
             arrived_us: packet.arrived_us - from,
             delivered_us: packet.delivered_us.max(packet.arrived_us) - from,
             ..packet.clone()
         });
-        let shown = |packet: &Packet| packet.delivered_us >= 0.0 && packet.arrived_us <= span;
-        let mut packets: Vec<Packet> = shifted.filter(shown).collect();
+        let shown = |packet: &HeldPacket| packet.delivered_us >= 0.0 && packet.arrived_us <= span;
+        let mut packets: Vec<HeldPacket> = shifted.filter(shown).collect();
         packets.sort_by(|a, b| a.arrived_us.total_cmp(&b.arrived_us));
         let bars: Vec<(f64, f64)> = packets.iter().map(|packet| extent(packet, x)).collect();
         let mut interrupts: Vec<(f64, &str)> = lane
@@ -188,7 +188,7 @@ impl<'a> LaneView<'a> {
 }
 
 /// Left and right end of a packet's bar, within the lane.
-fn extent(packet: &Packet, x: &Scale) -> (f64, f64) {
+fn extent(packet: &HeldPacket, x: &Scale) -> (f64, f64) {
     let (left, right) = (x.at(packet.arrived_us.max(0.0)), x.at(packet.delivered_us.max(0.0)));
     let left = left.min(RIGHT - SHORTEST_BAR);
     (left, right.max(left + SHORTEST_BAR).min(RIGHT))
@@ -205,7 +205,7 @@ fn stack(bars: &[(f64, f64)]) -> Vec<usize> {
                 ends.push(0.0);
                 ends.len() - 1
             }
-            // A lane as high as the page would help nobody: the rest shares the last row.
+            // A lane as high as the page is too high: the rest shares the last row.
             None => MOST_ROWS - 1,
         };
         ends[row] = *right + 1.0;
@@ -234,9 +234,7 @@ fn glyph(reason: &str, (x, y): (f64, f64)) -> String {
 /// One entry of the key: a shape as SVG, the reason, and what it means.
 #[derive(Debug, Clone)]
 pub(crate) struct KeyEntry {
-    /// A small picture.
     pub icon: String,
-    /// The word used in the timelines.
     pub reason: String,
     /// What it means; empty for a word this module does not know.
     pub meaning: String,
@@ -265,7 +263,7 @@ pub(crate) fn key(timelines: &[Timeline]) -> Vec<KeyEntry> {
     reasons.into_iter().map(entry).collect()
 }
 
-fn describe(packet: &Packet) -> String {
+fn describe(packet: &HeldPacket) -> String {
     let kind = if packet.marked { "marked packet" } else { "packet" };
     let hold = time(((packet.delivered_us - packet.arrived_us) * 10.0).round() / 10.0);
     format!(
@@ -288,11 +286,11 @@ mod tests {
     use super::super::Interrupt;
     use super::*;
 
-    fn packet(arrived_us: f64, delivered_us: f64) -> Packet {
-        Packet { arrived_us, delivered_us, marked: true, length_bytes: 66 }
+    fn packet(arrived_us: f64, delivered_us: f64) -> HeldPacket {
+        HeldPacket { arrived_us, delivered_us, marked: true, length_bytes: 66 }
     }
 
-    fn timeline(packets: Vec<Packet>, interrupts: &[(f64, &str)]) -> Timeline {
+    fn timeline(packets: Vec<HeldPacket>, interrupts: &[(f64, &str)]) -> Timeline {
         let interrupt = |&(at_us, reason): &(f64, &str)| Interrupt { at_us, reason: reason.into() };
         let interrupts = interrupts.iter().map(interrupt).collect();
         let lanes = vec![Lane { port: "server".into(), packets, interrupts }];
@@ -350,18 +348,6 @@ mod tests {
             }
             assert!(count > 1 || words.len() == 1 || shapes[0].x > 850.0);
         }
-    }
-
-    #[test]
-    fn a_long_name_of_a_port_has_a_line_of_its_own() {
-        let mut timeline = timeline(vec![packet(110.0, 130.0)], &[(120.0, "timer")]);
-        timeline.lanes[0].port = "a0 (answers and acknowledgements)".into();
-        let x = Scale::linear((0.0, 300.0), (GUTTER, RIGHT));
-        let lane = LaneView::new(&timeline.lanes[0], 100.0, 300.0, &x, 6.0);
-        let name = Area { x: 4.0, y: 6.0, width: text_width(lane.port, 14.0), height: NAME };
-        assert!(lane.words(&x).into_iter().flatten().all(|word| !word.meets(&name)));
-        let facts = lane.facts();
-        assert!(facts.iter().all(|fact| 4.0 + text_width(fact, TEXT_SIZE) <= GUTTER), "{facts:?}");
     }
 
     #[test]

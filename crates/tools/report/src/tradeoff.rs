@@ -1,7 +1,7 @@
 //! The trade-off: what a setting costs the host, in interrupts or in load, against what it costs in
 //! latency.
 
-use super::label::{Area, Candidate, place, text_width};
+use super::label::{Area, place, text_width};
 use super::scale::{Scale, decade, range, short, time};
 use super::svg::{Anchor, Canvas, nothing, x_axis};
 use super::{Palette, TradeoffChart, TradeoffPoint};
@@ -75,7 +75,6 @@ impl TradeoffChart {
     }
 }
 
-/// Draws the chart.
 pub(crate) fn svg(chart: &TradeoffChart, palette: &Palette) -> String {
     let cost = Cost::of(&chart.points);
     let usable = |point: &&TradeoffPoint| {
@@ -86,16 +85,13 @@ pub(crate) fn svg(chart: &TradeoffChart, palette: &Palette) -> String {
     let Some((x, y)) = scales(&points, cost) else {
         return nothing("No settings to compare.");
     };
-    let mark = |point: &&'_ TradeoffPoint| (x.at(cost.at(point)), y.at(point.latency_us));
-    let marks: Vec<Mark<'_>> = points
-        .iter()
-        .map(|point| Mark {
-            point,
-            at: mark(point),
-            class: palette.class(&point.name),
-            detail: detail(point),
-        })
-        .collect();
+    let marks = points.iter().map(|&point| Mark {
+        point,
+        at: (x.at(cost.at(point)), y.at(point.latency_us)),
+        class: palette.class(&point.name),
+        detail: detail(point),
+    });
+    let marks: Vec<Mark<'_>> = marks.collect();
     let mut canvas = Canvas::new(960.0, HEIGHT);
     better_corner(&mut canvas);
     axes(&mut canvas, &x, &y, cost);
@@ -162,107 +158,29 @@ fn detail(point: &TradeoffPoint) -> String {
 }
 
 fn draw(canvas: &mut Canvas, marks: &[Mark<'_>], caption: &str) {
-    let mut labels: Vec<Vec<Candidate>> = marks.iter().map(candidates).collect();
-    keep_leaders_clear(&mut labels, marks);
-    let mut ink: Vec<Area> = marks.iter().map(|mark| Area::around(mark.at, 11.0)).collect();
+    let mut taken: Vec<Area> = marks.iter().map(|mark| Area::around(mark.at, 11.0)).collect();
     let (x, y) = caption_at();
-    let width = text_width(caption, 14.0);
-    ink.push(Area { x, y: y - 14.0, width, height: 20.0 });
+    taken.push(Area { x, y: y - 14.0, width: text_width(caption, 14.0), height: 20.0 });
     // A label may touch the edge: the numbers of the axis keep twice this distance.
     let frame = Area { x: PLOT.x - 4.0, width: PLOT.width + 8.0, ..PLOT };
-    let chosen = place(&labels, &ink, &frame);
-    for ((mark, candidates), chosen) in marks.iter().zip(&labels).zip(&chosen) {
-        // Below all labels, which keep a line that crosses them from their letters.
-        let area = candidates[*chosen].area;
-        canvas.group(&format!("name {}", mark.class), "", |canvas| {
-            leader(canvas, mark.at, &area);
-        });
-    }
-    for ((mark, candidates), chosen) in marks.iter().zip(&labels).zip(chosen) {
-        let area = candidates[chosen].area;
+    for mark in marks {
+        let name = text_width(&mark.point.name, NAME_SIZE);
+        // Digits and regular weight are narrower than the bold names that the estimate is for.
+        let width = name.max(0.9 * text_width(&mark.detail, DETAIL_SIZE));
+        let size = (width, 2.0 * LINE_HEIGHT + 2.0);
+        let area = place(mark.at, size, &mut taken, &[], &frame);
         canvas.group(&format!("series {}", mark.class), &describe(mark.point), |canvas| {
+            canvas.leader(mark.at, &area);
             canvas.dot("halo", mark.at, 12.0);
             canvas.dot("point", mark.at, 7.0);
-            let middle = area.x + area.width / 2.0;
-            let (x, anchor) = if (middle - mark.at.0).abs() < 1.0 {
-                (middle, Anchor::Middle)
-            } else if middle > mark.at.0 {
-                (area.x, Anchor::Start)
-            } else {
-                (area.x + area.width, Anchor::End)
+            let (x, anchor) = match area.x > mark.at.0 {
+                true => (area.x, Anchor::Start),
+                false => (area.x + area.width, Anchor::End),
             };
             canvas.text("label big", anchor, (x, area.y + 13.0), &mark.point.name);
             canvas.text("label value", anchor, (x, area.y + 13.0 + LINE_HEIGHT), &mark.detail);
         });
     }
-}
-
-/// A thin line to a label that had to go away from its point.
-fn leader(canvas: &mut Canvas, at: (f64, f64), area: &Area) {
-    let nearest = nearest(at, area);
-    if (nearest.0 - at.0).hypot(nearest.1 - at.1) > 22.0 {
-        canvas.line("leader", at, nearest);
-    }
-}
-
-/// Places beside, above and below a point, at growing distances.
-fn candidates(mark: &Mark<'_>) -> Vec<Candidate> {
-    // The side of the point (-1, 0, 1 across and down), then a shift downwards.
-    const SIDES: [(f64, f64, f64); 12] = [
-        (1.0, 0.0, 0.0),
-        (-1.0, 0.0, 0.0),
-        (1.0, 0.0, -12.0),
-        (1.0, 0.0, 12.0),
-        (-1.0, 0.0, -12.0),
-        (-1.0, 0.0, 12.0),
-        (0.0, -1.0, 0.0),
-        (0.0, 1.0, 0.0),
-        (1.0, -1.0, 0.0),
-        (1.0, 1.0, 0.0),
-        (-1.0, -1.0, 0.0),
-        (-1.0, 1.0, 0.0),
-    ];
-    let name = text_width(&mark.point.name, NAME_SIZE);
-    // Digits and regular weight are narrower than the bold names that the estimate is for.
-    let width = name.max(0.9 * text_width(&mark.detail, DETAIL_SIZE));
-    let height = 2.0 * LINE_HEIGHT + 2.0;
-    let mut candidates = Vec::new();
-    for (far, distance) in [14.0, 32.0, 56.0, 90.0].into_iter().enumerate() {
-        for (rank, (right, down, shift)) in SIDES.into_iter().enumerate() {
-            let reach = if right != 0.0 && down != 0.0 { 0.7 * distance } else { distance };
-            let x = mark.at.0 + right * (reach + width / 2.0) - width / 2.0;
-            let y = mark.at.1 + down * (reach + height / 2.0) - height / 2.0 + shift;
-            let cost = 150.0 * far as f64 + 5.0 * rank as f64;
-            candidates.push(Candidate { area: Area { x, y, width, height }, cost });
-        }
-    }
-    candidates
-}
-
-/// Makes places unwelcome whose leader would cross another point.
-fn keep_leaders_clear(labels: &mut [Vec<Candidate>], marks: &[Mark<'_>]) {
-    for (index, candidates) in labels.iter_mut().enumerate() {
-        let from = marks[index].at;
-        for candidate in candidates {
-            let to = nearest(from, &candidate.area);
-            let crossed = |other: &&Mark<'_>| {
-                (1..=10).map(|step| f64::from(step) / 10.0).any(|share| {
-                    let (x, y) =
-                        (from.0 + (to.0 - from.0) * share, from.1 + (to.1 - from.1) * share);
-                    (x - other.at.0).hypot(y - other.at.1) < 10.0
-                })
-            };
-            let others = marks.iter().enumerate().filter(|(other, _)| *other != index);
-            let count = others.map(|(_, mark)| mark).filter(crossed).count();
-            candidate.cost += 300.0 * count as f64;
-        }
-    }
-}
-
-/// Where a leader from a point meets its label.
-fn nearest(at: (f64, f64), area: &Area) -> (f64, f64) {
-    let x = at.0.clamp(area.x, area.x + area.width);
-    (x, at.1.clamp(area.y + 4.0, area.y + area.height - 4.0))
 }
 
 fn describe(point: &TradeoffPoint) -> String {
@@ -356,28 +274,6 @@ mod tests {
             let svg = draw(points);
             assert_eq!(svg.matches("class=\"point\"").count(), points.len());
             assert!(svg.contains("fewer interrupts and lower latency") && !svg.contains("NaN"));
-        }
-    }
-
-    #[test]
-    fn labels_of_near_points_do_not_overlap() {
-        let near = [(100.0, 300.0), (104.0, 303.0), (98.0, 304.0), (300.0, 300.0)];
-        let point = TradeoffPoint::default();
-        let detail = String::from("109 us, 940 Mbit/s");
-        let mark = |at| Mark { point: &point, at, class: "s0", detail: detail.clone() };
-        let marks: Vec<Mark<'_>> = near.into_iter().map(mark).collect();
-        let labels: Vec<Vec<Candidate>> = marks.iter().map(candidates).collect();
-        let chosen = place(&labels, &[], &PLOT);
-        let areas: Vec<Area> =
-            labels.iter().zip(chosen).map(|(label, at)| label[at].area).collect();
-        for (index, area) in areas.iter().enumerate() {
-            for other in &areas[..index] {
-                let apart = area.x >= other.x + other.width
-                    || other.x >= area.x + area.width
-                    || area.y >= other.y + other.height
-                    || other.y >= area.y + area.height;
-                assert!(apart, "{area:?} {other:?}");
-            }
         }
     }
 }

@@ -52,12 +52,10 @@ impl Width {
         Self(wanted.or(seen))
     }
 
-    /// The longest line of a table.
     pub fn table(self) -> usize {
         self.0.unwrap_or(usize::MAX)
     }
 
-    /// The longest line of prose.
     pub fn prose(self) -> usize {
         self.table().min(LINE)
     }
@@ -128,7 +126,6 @@ pub fn number(value: Option<f64>, digits: usize) -> String {
 pub mod checks {
     use super::Width;
 
-    /// The widths of common terminals.
     pub const WIDTHS: [usize; 5] = [60, 80, 100, 120, 200];
 
     /// The words of a text that have digits in them.
