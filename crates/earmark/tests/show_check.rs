@@ -67,7 +67,7 @@ fn a_broken_rule_is_a_line_with_the_command_that_mends_it() {
             "one: mtu is 1500, not 9000 [pairs]; ip link set one mtu 9000",
             "tap: rx-frames is 16, not <= 8 [taps]; earmark apply tap rx-frames 8",
             "two: mtu is 1500, not 9000 [pairs]; ip link set two mtu 9000",
-            "tap: rx-usecs is unknown, and should be 5us [taps]: driver tun does not tell rx-usecs",
+            "tap: rx-usecs is unknown, and should be 5us [taps]: driver tun does not report rx-usecs",
             "0 hold, 3 broken, 1 unknown",
         ],
         "{ended:?}"
@@ -75,12 +75,12 @@ fn a_broken_rule_is_a_line_with_the_command_that_mends_it() {
     // What it says mends it.
     let state = Directory::new();
     for line in &lines[..3] {
-        let (_, mend) = line.split_once("; ").unwrap();
-        let mend = mend.replace("earmark ", &format!("{EARMARK} "));
+        let (_, fix) = line.split_once("; ").unwrap();
+        let fix = fix.replace("earmark ", &format!("{EARMARK} "));
         let mut shell = std::process::Command::new("sh");
-        let shell = shell.args(["-c", &mend]).env("EARMARK_STATE_DIR", state.path());
+        let shell = shell.args(["-c", &fix]).env("EARMARK_STATE_DIR", state.path());
         let output = host.output(shell).unwrap();
-        assert!(output.status.success(), "{mend}: {output:?}");
+        assert!(output.status.success(), "{fix}: {output:?}");
     }
     let ended = check(&host, policy, &[]);
     assert_eq!((ended.code, ended.stdout.lines().count()), (4, 2), "{ended:?}");
@@ -101,7 +101,7 @@ fn the_json_has_each_rule_of_each_device() {
         "name": "tap", "driver": "tun", "groups": ["all"],
         "rules": [{
             "group": "all", "rule": "rx-frames", "allowed": "<= 8", "outcome": "broken",
-            "value": 16.0, "found": "16", "why": null, "mend": "earmark apply tap rx-frames 8",
+            "value": 16.0, "found": "16", "why": null, "fix": "earmark apply tap rx-frames 8",
         }],
     });
     assert_eq!(tap, &expected);

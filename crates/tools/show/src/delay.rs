@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-/// Something that holds packets back.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Delay {
     /// What it is: `coalescing`, `napi-deferral`, `idle-state` and so on.
@@ -11,7 +10,6 @@ pub struct Delay {
     pub up_to_us: Option<f64>,
     /// Whether nothing limits it: it lasts until other packets come.
     pub endless: bool,
-    /// What happens, in words.
     pub what: String,
 }
 

@@ -46,7 +46,7 @@ fn coalescing(report: &Report) -> Option<Delay> {
     let settings = report.coalescing.as_ref()?;
     let driver = report.called_driver();
     let of_queue = |queue: &QueueCoalesce| {
-        // The ioctl tells no parameter that there is not from one that is 0.
+        // The ioctl shows an unsupported parameter as 0.
         let own = queue.coalesce.iter().filter(|(name, _)| settings.get(*name).is_some());
         let whole = own.fold(settings.clone(), |all, (name, value)| all.with(name, value));
         let mut wait = wait(driver, &whole)?;
@@ -70,7 +70,7 @@ fn coalescing(report: &Report) -> Option<Delay> {
     Some(Delay { endless: wait.bound == Bound::Endless, ..delay })
 }
 
-/// What nobody can read is no bound.
+/// A delay that cannot be read is no bound.
 fn receive_delay(report: &Report) -> Option<Delay> {
     let usecs = drivers::receive_delay(report.driver_name(), report.files.pci_id.as_deref()?)?;
     let what = format!(
@@ -83,7 +83,7 @@ fn receive_delay(report: &Report) -> Option<Delay> {
 fn completion_entries(report: &Report) -> Option<Delay> {
     let settings = report.coalescing.as_ref()?;
     let nanoseconds = settings.get(Parameter::RxCqeNsecs)?;
-    // One packet fills an entry (`mana_get_coalesce` tells the time all the same).
+    // One packet fills an entry (`mana_get_coalesce` reports the time all the same).
     let nanoseconds = if settings.get(Parameter::RxCqeFrames) == Some(1) { 0 } else { nanoseconds };
     let entries = "the NIC gathers packets for one completion entry (rx-cqe-nsecs)";
     (nanoseconds > 0)
@@ -219,7 +219,7 @@ mod tests {
         Report { driver: Some(driver), coalescing: Some(coalescing), ..Report::default() }
     }
 
-    /// The one delay of a device, and a part of what is said of it.
+    /// The one delay of a device, and a part of its description.
     #[track_caller]
     fn only(report: &Report, cause: &str, up_to_us: Option<f64>, words: &str) {
         let delays = delays_of(report);
@@ -259,17 +259,6 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_nothing_ends_comes_first() {
-        use Parameter::{RxFrames, RxUsecs};
-        let mut endless = device("cxgb4", &[(RxUsecs, 0), (RxFrames, 64)]);
-        endless.files.deferral.gro_flush_timeout = Some(20_000);
-        endless = endless.with_delays();
-        let [first, second] = &endless.delays[..] else { panic!("{:?}", endless.delays) };
-        assert_eq!((first.cause, first.up_to_us, first.endless), ("coalescing", None, true));
-        assert_eq!((second.cause, second.endless), ("napi-deferral", false));
-    }
-
-    #[test]
     fn a_delay_that_no_command_shows_is_told_of_with_its_card() {
         let mut report = device("e1000e", &[]);
         report.files.pci_id = Some("8086:10d3".into());
@@ -291,7 +280,7 @@ mod tests {
         only(&deferring, "napi-deferral", Some(200.0), "1 times in a row");
 
         deferring.napis = Some(Vec::new());
-        assert_eq!(delays_of(&deferring), [], "nobody polls, so nobody defers");
+        assert_eq!(delays_of(&deferring), [], "without polls nothing is deferred");
 
         let threaded = Napi { threaded: Some(Threaded::Enabled), ..Napi::default() };
         let report = Report { napis: Some(vec![threaded]), ..Report::default() };

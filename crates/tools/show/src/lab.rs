@@ -15,7 +15,6 @@ pub struct LabPort {
 }
 
 impl LabPort {
-    /// How it waits, in words.
     #[must_use]
     pub fn describe(&self) -> String {
         let mut settings = self.settings.clone();
@@ -24,7 +23,6 @@ impl LabPort {
         format!("the NIC of lab {lab} is set to {settings} (earmark nic --lab {lab} show)")
     }
 
-    /// What holds a lone packet back.
     pub(crate) fn delay(&self) -> Option<Delay> {
         let limits: Option<Vec<f64>> = self.settings.iter().map(|setting| up_to(setting)).collect();
         let longest = limits.map(|limits| limits.into_iter().fold(0.0, f64::max));

@@ -1,4 +1,4 @@
-//! Queues that rules choose: lanes, whoever has made them.
+//! Queues that rules choose: lanes, made by Earmark or by others.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,10 @@ use serde::Serialize;
 /// A receive queue that rules send packets to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Lane {
-    /// The number of the queue.
     pub queue: u32,
     /// Its rules, each with its place: `1023:tcp4,dst-port:11211,queue:1`.
     pub rules: Vec<String>,
-    /// How many packets the queue has received, by whichever rule or hash; `None`: nobody counts.
+    /// How many packets the queue has received, by whichever rule or hash; `None`: not counted.
     pub packets: Option<u64>,
     /// How long it waits before it interrupts, in microseconds; `None`: the driver has no such
     /// setting.
@@ -27,11 +26,8 @@ pub struct Lane {
 /// What of a device may be lanes, as it was read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Source {
-    /// Rules with their places.
     pub(crate) rules: Vec<(u32, PlacedRule)>,
-    /// The table of the hash.
     pub(crate) table: Vec<u32>,
-    /// Packets of each queue.
     pub(crate) packets: BTreeMap<u32, u64>,
 }
 
@@ -68,7 +64,6 @@ impl Source {
         Ok(source)
     }
 
-    /// The lanes.
     pub(crate) fn lanes(&self, whole: Option<&Coalesce>, queues: &[QueueCoalesce]) -> Vec<Lane> {
         let mut lanes: BTreeMap<u32, Lane> = BTreeMap::new();
         for (location, rule) in &self.rules {
@@ -95,7 +90,6 @@ impl Source {
 }
 
 impl Lane {
-    /// It in words.
     #[must_use]
     pub fn describe(&self) -> String {
         let mut parts = vec![format!("queue {}", self.queue)];

@@ -29,6 +29,10 @@
 //! - [`rates`], [`role`]: packets, interrupts and drops a second; what an interrupt is for.
 
 #![forbid(unsafe_code)]
+#![allow(
+    missing_docs,
+    reason = "the command alone uses this: names say what their comments do not"
+)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod check;

@@ -5,7 +5,6 @@ use report::terminal::{NO_BREAK, Width, wrap};
 /// Where text begins.
 const INDENT: usize = 13;
 
-/// A screen as it grows.
 #[derive(Debug)]
 pub struct Lines {
     lines: Vec<String>,
@@ -51,7 +50,6 @@ impl Lines {
         self.lines.push(String::new());
     }
 
-    /// The lines.
     #[must_use]
     pub fn lines(&self) -> &[String] {
         &self.lines
@@ -64,7 +62,6 @@ pub fn count(number: usize, thing: &str) -> String {
     if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }
 
-/// Words that stay on one line.
 #[must_use]
 pub(super) fn together(text: &str) -> String {
     text.replace(' ', &NO_BREAK.to_string())

@@ -1,4 +1,4 @@
-//! What a device does over time: packets, interrupts, drops, for each queue where the kernel tells.
+//! What a device does over time: packets, interrupts, drops, for each queue where the kernel counts them.
 //!
 //! A [`Meter`] reads counters, [`Meter::between`] makes rates of two readings.
 
@@ -16,20 +16,16 @@ use serde::Serialize;
 use sys::netlink::{LinkStats, Netlink};
 
 use super::read::no_device;
-use super::role::{Role, roles_of};
+use super::role::{InterruptRole, roles_of};
 
 /// Counters of a device at one moment.
 #[derive(Debug)]
 pub struct Reading {
-    /// The moment.
     pub at: Instant,
-    /// What the device has carried.
     pub link: LinkStats,
-    /// The interrupts of the device.
     pub interrupts: Vec<Interrupt>,
-    /// The softirq of each processor, for all devices.
     pub softnet: Vec<Softnet>,
-    /// What each queue has counted; empty if nobody tells.
+    /// What each queue has counted; empty if neither kernel nor driver counts.
     pub queues: Vec<QueueCounters>,
 }
 
@@ -41,7 +37,7 @@ pub struct Meter<'a> {
     ethtool: Ethtool,
     netdev: Option<Netdev>,
     netlink: Netlink,
-    /// The interrupt of each receiving queue, where the driver tells.
+    /// The interrupt of each receiving queue, where the driver reports it.
     vectors: BTreeMap<u32, u32>,
 }
 
@@ -93,7 +89,6 @@ impl<'a> Meter<'a> {
         })
     }
 
-    /// What has happened between two readings.
     #[must_use]
     pub fn between(&self, before: &Reading, after: &Reading) -> Rates {
         Rates::between(&self.device, &self.vectors, before, after)
@@ -112,19 +107,15 @@ fn vectors_of_queues(netdev: &Netdev, device: &str) -> BTreeMap<u32, u32> {
 /// What a device did in a while. All rates are per second.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Rates {
-    /// The device.
     pub device: String,
     /// How long the while was, in seconds.
     pub seconds: f64,
-    /// Packets received.
     pub rx_packets_per_s: f64,
     /// Bytes received.
     pub rx_bytes_per_s: f64,
-    /// Packets sent.
     pub tx_packets_per_s: f64,
     /// Bytes sent.
     pub tx_bytes_per_s: f64,
-    /// Packets dropped, either way, by device or stack.
     pub drops_per_s: f64,
     /// Interrupts of the device; `None` if it has none.
     pub interrupts_per_s: Option<f64>,
@@ -132,42 +123,33 @@ pub struct Rates {
     pub rx_packets_per_interrupt: Option<f64>,
     /// How often a softirq stopped with work left, on all processors, for all devices.
     pub squeezes_per_s: f64,
-    /// Each queue, receiving ones first; empty if nobody tells.
+    /// Each queue, receiving ones first; empty if neither kernel nor driver counts.
     pub queues: Vec<QueueRates>,
-    /// Each interrupt.
     pub vectors: Vec<VectorRates>,
 }
 
-/// What a queue did.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct QueueRates {
-    /// Which way packets went.
     pub direction: Direction,
-    /// Its number.
     pub id: u32,
-    /// Packets.
     pub packets_per_s: f64,
     /// Bytes; `None` if the driver does not count them.
     pub bytes_per_s: Option<f64>,
     /// Packets dropped by the device; `None` if the driver does not count them.
     pub drops_per_s: Option<f64>,
-    /// Its interrupts; `None` if nobody knows which they are.
+    /// Its interrupts; `None` if they are not known.
     pub interrupts_per_s: Option<f64>,
     /// Packets for each of them; `None` if there was none.
     pub packets_per_interrupt: Option<f64>,
 }
 
-/// How often an interrupt came.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VectorRates {
-    /// Its number.
     pub number: u32,
-    /// Its handlers.
     pub handlers: Vec<String>,
-    /// How often.
     pub per_s: f64,
     #[serde(skip)]
-    role: Role,
+    role: InterruptRole,
 }
 
 /// The number at the end of a handler, such as 3 of `eth0-TxRx-3` and of
@@ -217,7 +199,7 @@ fn each(number: f64, of: f64) -> Option<f64> {
 
 fn vector_rates(before: &Reading, after: &Reading, seconds: f64) -> Vec<VectorRates> {
     let roles = roles_of(&after.interrupts);
-    let vector = |(now, role): (&Interrupt, &Role)| {
+    let vector = |(now, role): (&Interrupt, &InterruptRole)| {
         let then = before.interrupts.iter().find(|it| it.number == now.number)?;
         Some(VectorRates {
             number: now.number,
@@ -258,7 +240,7 @@ fn queue_rates(
             }
         };
         let mut its = vectors.iter().filter(is_its);
-        // If several bear the number, nobody knows which it is.
+        // If several bear the number, it is not known which it is.
         its.next().filter(|_| its.next().is_none()).map(|vector| vector.per_s)
     };
     let queue = |now: &QueueCounters| {

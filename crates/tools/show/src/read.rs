@@ -117,14 +117,12 @@ impl Report {
         self
     }
 
-    /// The driver's name.
     #[must_use]
     pub fn driver_name(&self) -> &str {
         let reported = self.driver.as_ref().map(|driver| driver.name.as_str());
         reported.or(self.files.driver.as_deref()).unwrap_or(NO_DRIVER)
     }
 
-    /// The driver's name in a sentence.
     pub(crate) fn called_driver(&self) -> &str {
         Some(self.driver_name()).filter(|name| *name != NO_DRIVER).unwrap_or("its driver")
     }
@@ -238,7 +236,7 @@ fn why(error: &DeviceError) -> String {
 
 /// The queues whose settings are not those of the whole device.
 fn differing(queues: Vec<QueueCoalesce>, whole: &Coalesce) -> Vec<QueueCoalesce> {
-    // The ioctl tells no more than this of what a driver supports.
+    // The ioctl does not show which parameters a driver supports.
     let differs = |queue: &QueueCoalesce| {
         queue.coalesce.iter().any(|(name, value)| whole.get(name).is_some_and(|it| it != value))
     };

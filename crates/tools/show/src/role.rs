@@ -4,17 +4,15 @@ use netdev::interrupts::Interrupt;
 
 /// What an interrupt is for, by the names of its handlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum InterruptRole {
     Receive,
     Transmit,
     Both,
-    /// Configuration, or the state of the link.
     Other,
-    /// The names do not say.
     Unnamed,
 }
 
-impl Role {
+impl InterruptRole {
     pub(crate) fn of(handlers: &[String]) -> Self {
         let text = handlers.join(" ").to_ascii_lowercase();
         let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
@@ -37,16 +35,21 @@ impl Role {
 }
 
 /// What each interrupt of a device is for.
-pub(crate) fn roles_of(interrupts: &[Interrupt]) -> Vec<Role> {
-    let roles: Vec<Role> = interrupts.iter().map(|it| Role::of(&it.handlers)).collect();
+pub(crate) fn roles_of(interrupts: &[Interrupt]) -> Vec<InterruptRole> {
+    let roles: Vec<InterruptRole> =
+        interrupts.iter().map(|it| InterruptRole::of(&it.handlers)).collect();
     // Where others are named after what they do, one that is not does something else.
-    let unnamed = if roles.iter().any(|role| role.receives()) { Role::Other } else { Role::Both };
-    let known = |role: Role| if role == Role::Unnamed { unnamed } else { role };
+    let unnamed = if roles.iter().any(|role| role.receives()) {
+        InterruptRole::Other
+    } else {
+        InterruptRole::Both
+    };
+    let known = |role: InterruptRole| if role == InterruptRole::Unnamed { unnamed } else { role };
     roles.into_iter().map(known).collect()
 }
 
 /// Whether each interrupt of a device may be for what it has received.
 #[must_use]
 pub fn are_for_receiving(interrupts: &[Interrupt]) -> Vec<bool> {
-    roles_of(interrupts).into_iter().map(Role::receives).collect()
+    roles_of(interrupts).into_iter().map(InterruptRole::receives).collect()
 }

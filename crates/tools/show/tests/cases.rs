@@ -1,4 +1,4 @@
-//! What people have pasted of `ethtool -c`, and what is said of it: the delay, and whether a rule
+//! What people have pasted of `ethtool -c`, and the answer: the delay, and whether a rule
 //! of at most 25 us holds.
 
 use netdev::ethtool::{Coalesce, Driver, Parameter};
@@ -22,8 +22,7 @@ fn device(case: &str) -> Report {
     Report { name, driver, coalescing: Some(coalescing), ..Report::default() }.with_delays()
 }
 
-/// What is said of it.
-fn said(device: &Report) -> String {
+fn answer(device: &Report) -> String {
     let policy = Policy::parse("[nics]\nlongest-hold = \"<= 25us\"\n").unwrap();
     let delays = device.delays.iter().map(|delay| {
         let up_to = match delay.up_to_us {
@@ -36,14 +35,14 @@ fn said(device: &Report) -> String {
     let delays: String = delays.collect();
     let checked = check(&policy, std::slice::from_ref(device));
     let rule = &checked.devices[0].rules[0];
-    let mend = rule.mend.as_ref().map_or(String::new(), |mend| format!("; {mend}"));
-    format!("{delays}  {:?}{mend}\n", rule.outcome)
+    let fix = rule.fix.as_ref().map_or(String::new(), |fix| format!("; {fix}"));
+    format!("{delays}  {:?}{fix}\n", rule.outcome)
 }
 
 #[test]
 fn what_people_paste_is_answered_by_what_their_driver_means() {
     let expected = include_str!("cases.txt");
     let cases = expected.lines().filter(|line| !line.starts_with(' '));
-    let now: String = cases.map(|case| format!("{case}\n{}", said(&device(case)))).collect();
+    let now: String = cases.map(|case| format!("{case}\n{}", answer(&device(case)))).collect();
     assert_eq!(now, expected, "\n{now}");
 }

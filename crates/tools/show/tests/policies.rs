@@ -3,7 +3,7 @@
 use netdev::ethtool::{Coalesce, Driver, Parameter};
 use netdev::read_device;
 use netdev::tlv::parse;
-use show::check::{BUILT_IN, Outcome, Policy, check};
+use show::check::{BUILT_IN, Compliance, Policy, check};
 use show::report::Report;
 
 #[path = "../../../linux/netdev/tests/device_samples/recorded.rs"]
@@ -57,9 +57,9 @@ fn letters(policy: &str, device: &Report) -> String {
     let (_, text) = BUILT_IN.iter().find(|(name, _)| *name == policy).unwrap();
     let checked = check(&Policy::parse(text).unwrap(), std::slice::from_ref(device));
     let letter = |outcome| match outcome {
-        Outcome::Holds => "holds",
-        Outcome::Broken => "BROKEN",
-        Outcome::Unknown => "unknown",
+        Compliance::Holds => "holds",
+        Compliance::Broken => "BROKEN",
+        Compliance::Unknown => "unknown",
     };
     let words = checked.devices[0].rules.iter();
     words.map(|it| format!("{}:{}", it.rule, letter(it.outcome))).collect::<Vec<_>>().join(" ")
@@ -67,11 +67,11 @@ fn letters(policy: &str, device: &Report) -> String {
 
 #[test]
 fn each_policy_says_of_recorded_devices_what_is_true_of_them() {
-    let mut said = String::new();
+    let mut found = String::new();
     for (policy, _) in BUILT_IN {
         for (name, device) in devices() {
-            said += &format!("{policy} {name} {}\n", letters(policy, &device));
+            found += &format!("{policy} {name} {}\n", letters(policy, &device));
         }
     }
-    assert_eq!(said, include_str!("policies.txt"), "\n{said}");
+    assert_eq!(found, include_str!("policies.txt"), "\n{found}");
 }

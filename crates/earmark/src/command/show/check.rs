@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use report::terminal::Width;
 use report::{errln, json, outln};
-use show::check::{BUILT_IN, Checked, Outcome, Policy, Ruling, check};
+use show::check::{BUILT_IN, Checked, Compliance, Policy, Ruling, check};
 use show::lines::Lines;
 use show::report::Report;
 use sys::files::read_text;
@@ -64,8 +64,8 @@ pub(super) fn run(
     terminal: Option<Width>,
 ) -> Result<ExitCode> {
     let checked = check(policy, devices);
-    let [holds, broken, unknown] =
-        [Outcome::Holds, Outcome::Broken, Outcome::Unknown].map(|outcome| checked.count(outcome));
+    let [holds, broken, unknown] = [Compliance::Holds, Compliance::Broken, Compliance::Unknown]
+        .map(|outcome| checked.count(outcome));
     match terminal {
         None => {
             json::print(&Shown { policy: name, holds, broken, unknown, checked: &checked })?;
@@ -88,18 +88,19 @@ pub(super) fn run(
 
 /// A line for each rule that is not known to hold, the broken ones first.
 fn lines(checked: &Checked) -> Vec<String> {
-    let of =
-        |outcome: Outcome| checked.rulings().filter(move |(_, ruling)| ruling.outcome == outcome);
-    let broken = of(Outcome::Broken).map(|(device, ruling)| broken(device, ruling));
-    let unknown = of(Outcome::Unknown).map(|(device, ruling)| unknown(device, ruling));
+    let of = |outcome: Compliance| {
+        checked.rulings().filter(move |(_, ruling)| ruling.outcome == outcome)
+    };
+    let broken = of(Compliance::Broken).map(|(device, ruling)| broken(device, ruling));
+    let unknown = of(Compliance::Unknown).map(|(device, ruling)| unknown(device, ruling));
     broken.chain(unknown).collect()
 }
 
 fn broken(device: &str, ruling: &Ruling) -> String {
-    let Ruling { group, rule, allowed, found, mend, .. } = ruling;
+    let Ruling { group, rule, allowed, found, fix, .. } = ruling;
     let found = found.as_deref().unwrap_or_default();
-    let mend = mend.as_deref().unwrap_or("no setting mends that");
-    format!("{device}: {rule} is {found}, not {allowed} [{group}]; {mend}")
+    let fix = fix.as_deref().unwrap_or("no setting fixes that");
+    format!("{device}: {rule} is {found}, not {allowed} [{group}]; {fix}")
 }
 
 fn unknown(device: &str, ruling: &Ruling) -> String {

@@ -30,7 +30,6 @@ impl Found {
         Self { note: note.into(), ..self }
     }
 
-    /// For people.
     pub(super) fn words(&self, kind: ValueKind) -> String {
         let word = |value: f64| match value.is_infinite() {
             true => "no limit".into(),
@@ -45,7 +44,6 @@ impl Found {
     }
 }
 
-/// Why nothing is known.
 type Unknown = String;
 
 /// What is known: a value of the device, then those of queues that differ from it.
@@ -88,13 +86,13 @@ pub(super) fn find(device: &Report, key: Key) -> Result<Vec<Found>, Unknown> {
     })
 }
 
-/// Why something is not known, as far as reading it has said so.
+/// Why something is not known, as far as reading it has shown.
 fn why_not(device: &Report, what: &str, name: &str) -> Unknown {
     match device.unreadable.iter().find(|unreadable| unreadable.what == what) {
         Some(unreadable) => unreadable.why.clone(),
         None if !device.has_files() => "/sys cannot be read".into(),
-        None if device.driver_name() == NO_DRIVER => format!("no driver tells {name}"),
-        None => format!("driver {} does not tell {name}", device.driver_name()),
+        None if device.driver_name() == NO_DRIVER => format!("no driver reports {name}"),
+        None => format!("driver {} does not report {name}", device.driver_name()),
     }
 }
 
@@ -129,7 +127,7 @@ fn chosen(device: &Report, parameter: Parameter) -> Option<Result<Found, Unknown
             unclear: None,
             note: format!("{name} is on: the driver chooses"),
         }),
-        None => Err(format!("{name} is on: the driver chooses, and does not tell from what")),
+        None => Err(format!("{name} is on: the driver chooses, and does not report from what")),
     })
 }
 
@@ -177,19 +175,19 @@ fn longest(device: &Report, counts: impl Fn(&Delay) -> bool) -> Found {
     let unclear = match unknown {
         Some(delay) => Some(delay.what.clone()),
         None if !device.has_files() => Some("/sys cannot be read".into()),
-        None if tells_no_timer(device) => Some(why_not(device, "coalescing", "rx-usecs")),
+        None if reports_no_timer(device) => Some(why_not(device, "coalescing", "rx-usecs")),
         None => None,
     };
     let high = if unclear.is_some() { f64::INFINITY } else { known };
     Found { low: known, high, unclear, note: cause.unwrap_or_default().into() }
 }
 
-/// Whether there is a NIC that may wait, and does not tell how long.
-fn tells_no_timer(device: &Report) -> bool {
+/// Whether there is a NIC that may wait, and does not report how long.
+fn reports_no_timer(device: &Report) -> bool {
     let timers = [Parameter::RxUsecs, Parameter::AdaptiveRx, Parameter::RxCqeNsecs];
-    let tells = |it: &Coalesce| timers.iter().any(|timer| it.get(*timer).is_some());
+    let reports = |it: &Coalesce| timers.iter().any(|timer| it.get(*timer).is_some());
     device.lab.is_none()
-        && !device.coalescing.as_ref().is_some_and(tells)
+        && !device.coalescing.as_ref().is_some_and(reports)
         && !is_software(device.driver_name())
         && device.name != "lo"
 }

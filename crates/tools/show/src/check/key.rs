@@ -7,7 +7,6 @@ use base::quantity::Unit;
 use netdev::ethtool::Parameter;
 use report::names::did_you_mean;
 
-/// What a rule allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueKind {
     /// Numbers of this unit.
@@ -16,7 +15,6 @@ pub(super) enum ValueKind {
     Switch,
 }
 
-/// What a rule is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     /// A parameter of coalescing, by its name of `ethtool -C`.
@@ -85,13 +83,11 @@ others! {
 }
 
 impl Key {
-    /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
         let others = Other::ALL.iter().copied().map(Self::Other);
         Parameter::all().map(Self::Coalescing).chain(others)
     }
 
-    /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

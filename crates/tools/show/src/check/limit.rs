@@ -6,12 +6,9 @@ use report::numbers;
 
 use super::key::ValueKind;
 
-/// One end of what is allowed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bound {
-    /// In the unit of the rule.
     pub(super) value: f64,
-    /// Whether the value itself is allowed.
     pub(super) is_included: bool,
 }
 
@@ -30,10 +27,10 @@ impl Limit {
         Self { kind, min: bound, max: bound }
     }
 
-    /// No less and no more, where that is said.
+    /// No less and no more, where there is such a bound.
     ///
     /// # Errors
-    /// If no number is between them, or nothing is said.
+    /// If no number is between them, or there is no bound.
     pub(super) fn between(
         kind: ValueKind,
         min: Option<f64>,

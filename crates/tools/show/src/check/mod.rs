@@ -1,12 +1,12 @@
-//! Devices held against a policy: which rules hold, which are broken, which cannot be told.
+//! Devices held against a policy: which rules hold, which are broken, which are unknown.
 //!
-//! A value that a driver does not tell is neither allowed nor forbidden: the rule is *unknown*. A
+//! A value that a driver does not report is neither allowed nor forbidden: the rule is *unknown*. A
 //! rule about a value that the driver chooses holds if it allows all that the driver may choose.
 
+mod fix;
 mod found;
 mod key;
 mod limit;
-mod mend;
 mod policy;
 
 use serde::Serialize;
@@ -16,68 +16,52 @@ pub(crate) use found::adaptive_of;
 use found::{Found, find};
 pub use key::{Key, Other};
 pub use limit::Limit;
-use policy::Rule;
+use policy::PolicyRule;
 pub use policy::{BUILT_IN, Policy};
 
-/// What has become of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
-    /// The device is as the rule says.
+pub enum Compliance {
     Holds,
-    /// It is not.
     Broken,
-    /// The device does not tell.
     Unknown,
 }
 
-/// A rule, applied to a device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ruling {
-    /// The group that the rule is of.
     pub group: String,
-    /// What it is about.
     pub rule: &'static str,
-    /// What it allows.
     pub allowed: String,
-    /// What has become of it.
-    pub outcome: Outcome,
+    pub outcome: Compliance,
     /// The value, in the rule's unit; `None`: unknown, or the driver chooses.
     pub value: Option<f64>,
     /// The value in words; `None`: unknown.
     pub found: Option<String>,
-    /// Why it is unknown.
     pub why: Option<String>,
-    /// The command that would mend it, if there is one.
-    pub mend: Option<String>,
+    /// The command that would fix it, if there is one.
+    pub fix: Option<String>,
 }
 
 /// A device, and what became of each rule of its groups.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CheckedDevice {
-    /// Its name.
     pub name: String,
-    /// Its driver.
     pub driver: String,
-    /// The groups that it is of.
     pub groups: Vec<String>,
-    /// Their rules.
     pub rules: Vec<Ruling>,
 }
 
 /// All devices, and what became of the policy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Checked {
-    /// Devices, also those of no group.
     pub devices: Vec<CheckedDevice>,
-    /// Groups that no device is of.
     pub empty_groups: Vec<String>,
 }
 
 impl Checked {
     /// Rules of all devices with that outcome.
     #[must_use]
-    pub fn count(&self, outcome: Outcome) -> usize {
+    pub fn count(&self, outcome: Compliance) -> usize {
         self.rulings().filter(|(_, ruling)| ruling.outcome == outcome).count()
     }
 
@@ -89,7 +73,6 @@ impl Checked {
     }
 }
 
-/// Applies a policy to devices.
 #[must_use]
 pub fn check(policy: &Policy, devices: &[Report]) -> Checked {
     let of_device = |device: &Report| {
@@ -111,8 +94,8 @@ pub fn check(policy: &Policy, devices: &[Report]) -> Checked {
     }
 }
 
-fn apply(rule: &Rule, device: &Report, group: &str) -> Ruling {
-    let Rule { key, limit } = rule;
+fn apply(rule: &PolicyRule, device: &Report, group: &str) -> Ruling {
+    let PolicyRule { key, limit } = rule;
     let of = |outcome, found: Option<&Found>| Ruling {
         group: group.to_owned(),
         rule: key.name(),
@@ -121,22 +104,24 @@ fn apply(rule: &Rule, device: &Report, group: &str) -> Ruling {
         value: found.filter(|it| it.low == it.high).map(|it| it.low),
         found: found.map(|it| it.words(limit.kind)),
         why: None,
-        mend: None,
+        fix: None,
     };
     let all = match find(device, *key) {
         Ok(all) => all,
-        Err(why) => return Ruling { why: Some(why), ..of(Outcome::Unknown, None) },
+        Err(why) => return Ruling { why: Some(why), ..of(Compliance::Unknown, None) },
     };
     let breaks = |it: &&Found| {
         limit.excludes(it.low, it.high) || it.unclear.is_none() && !limit.allows(it.low, it.high)
     };
     if let Some(found) = all.iter().find(breaks) {
-        let mend = mend::command(device, *key, limit, found);
-        return Ruling { mend, ..of(Outcome::Broken, Some(found)) };
+        let fix = fix::command(device, *key, limit, found);
+        return Ruling { fix, ..of(Compliance::Broken, Some(found)) };
     }
     match all.iter().find(|it| !limit.allows(it.low, it.high)) {
-        Some(found) => Ruling { why: found.unclear.clone(), ..of(Outcome::Unknown, Some(found)) },
-        None => of(Outcome::Holds, all.first()),
+        Some(found) => {
+            Ruling { why: found.unclear.clone(), ..of(Compliance::Unknown, Some(found)) }
+        }
+        None => of(Compliance::Holds, all.first()),
     }
 }
 

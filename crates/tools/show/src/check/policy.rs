@@ -4,12 +4,13 @@
 //! group; without it, all are. A device may be of several groups, and has to keep the rules of
 //! each.
 
-use std::fmt;
+use std::ops::Range;
 
+use anyhow::{Error, Result, anyhow};
 use base::quantity::Unit;
 use glob::Pattern;
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
-use serde::{Deserialize, de};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 use super::key::{Key, ValueKind};
 use super::limit::{Limit, parse_number};
@@ -33,12 +34,12 @@ pub struct Policy {
 pub(super) struct Group {
     pub(super) name: String,
     matches: Match,
-    pub(super) rules: Vec<Rule>,
+    pub(super) rules: Vec<PolicyRule>,
 }
 
 /// What a device has to be like in one respect.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rule {
+pub(super) struct PolicyRule {
     pub(super) key: Key,
     pub(super) limit: Limit,
 }
@@ -48,8 +49,39 @@ impl Policy {
     ///
     /// # Errors
     /// Where it is no TOML, has an unknown key or a value that is none of its key, or no rule.
-    pub fn parse(text: &str) -> Result<Self, toml::de::Error> {
-        toml::from_str(text)
+    pub fn parse(text: &str) -> Result<Self> {
+        let at = |span: Range<usize>, why: String| -> Error {
+            let before = text.get(..span.start).unwrap_or_default();
+            anyhow!("line {}: {why}", before.matches('\n').count() + 1)
+        };
+        let table = DeTable::parse(text)?;
+        let mut groups = Vec::new();
+        for (name, rules) in table.get_ref() {
+            let table = rules.get_ref().as_table().ok_or_else(|| {
+                at(rules.span(), "a table of rules, below a line such as [nics]".into())
+            })?;
+            let mut group = Group {
+                name: name.get_ref().to_string(),
+                matches: Match::default(),
+                rules: vec![],
+            };
+            for (word, value) in table {
+                let read = match &**word.get_ref() {
+                    "match" => Match::read(value).map(|matches| group.matches = matches),
+                    _ => PolicyRule::read(word.get_ref(), value).map(|rule| group.rules.push(rule)),
+                };
+                read.map_err(|why| at(word.span(), why))?;
+            }
+            if group.rules.is_empty() {
+                return Err(at(name.span(), format!("the group {} has no rule", group.name)));
+            }
+            groups.push(group);
+        }
+        if groups.is_empty() {
+            let why = "a policy without a rule; a rule is a line below a group, as in [nics]";
+            return Err(anyhow!(why));
+        }
+        Ok(Self { groups })
     }
 }
 
@@ -63,206 +95,107 @@ impl Group {
         };
         name.as_ref().is_none_or(|names| names.have(&device.name))
             && driver.as_ref().is_none_or(|names| names.have(device.driver_name()))
-            && speed.as_ref().is_none_or(|Speed(limit)| is_fast(limit))
+            && speed.as_ref().is_none_or(is_fast)
     }
 }
 
-/// Which devices are meant; what is not said does not matter.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// Which devices are meant; what is not named does not matter.
+#[derive(Clone, Debug, Default)]
 struct Match {
     name: Option<Patterns>,
     driver: Option<Patterns>,
-    speed: Option<Speed>,
+    speed: Option<Limit>,
+}
+
+impl Match {
+    fn read(value: &Spanned<DeValue<'_>>) -> Result<Self, String> {
+        let mut matches = Self::default();
+        let table = value.get_ref().as_table().ok_or("match is a table of name, driver, speed")?;
+        for (word, value) in table {
+            let value = value.get_ref();
+            match &**word.get_ref() {
+                "name" => matches.name = Some(Patterns::read(value)?),
+                "driver" => matches.driver = Some(Patterns::read(value)?),
+                "speed" => matches.speed = Some(limit(ValueKind::Number(Unit::Mbit), value)?),
+                other => {
+                    return Err(format!("unknown field `{other}`; there are name, driver, speed"));
+                }
+            }
+        }
+        Ok(matches)
+    }
 }
 
 /// Patterns of a shell. With `!` before it, one says what is not meant.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Patterns {
     wanted: Vec<Pattern>,
     unwanted: Vec<Pattern>,
 }
 
 impl Patterns {
+    fn read(value: &DeValue<'_>) -> Result<Self, String> {
+        let texts: Option<Vec<&str>> = match value {
+            DeValue::Array(texts) => texts.iter().map(|text| text.get_ref().as_str()).collect(),
+            one => one.as_str().map(|text| vec![text]),
+        };
+        let mut patterns = Self::default();
+        for text in texts.ok_or("a pattern such as \"en*\", or a list of patterns")? {
+            let (list, text) = match text.strip_prefix('!') {
+                Some(rest) => (&mut patterns.unwanted, rest),
+                None => (&mut patterns.wanted, text),
+            };
+            list.push(Pattern::new(text).map_err(|why| format!("{text}: {why}"))?);
+        }
+        Ok(patterns)
+    }
+
     fn have(&self, name: &str) -> bool {
         let any = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(name));
         (self.wanted.is_empty() || any(&self.wanted)) && !any(&self.unwanted)
     }
 }
 
-impl<'de> Deserialize<'de> for Patterns {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged, expecting = "a pattern such as \"en*\", or a list of patterns")]
-        enum Form {
-            One(String),
-            Several(Vec<String>),
+impl PolicyRule {
+    fn read(name: &str, value: &Spanned<DeValue<'_>>) -> Result<Self, String> {
+        let key: Key = name.parse()?;
+        Ok(Self { key, limit: limit(key.kind(), value.get_ref())? })
+    }
+}
+
+/// What a rule allows: a switch, a number, a text, or a table of bounds.
+fn limit(kind: ValueKind, value: &DeValue<'_>) -> Result<Limit, String> {
+    match value {
+        DeValue::String(text) => Limit::parse(kind, text),
+        DeValue::Boolean(is_on) if kind == ValueKind::Switch => {
+            Ok(Limit::exactly(kind, f64::from(u8::from(*is_on))))
         }
-        let texts = match Form::deserialize(deserializer)? {
-            Form::One(text) => vec![text],
-            Form::Several(texts) => texts,
-        };
-        let mut patterns = Self { wanted: Vec::new(), unwanted: Vec::new() };
-        for text in &texts {
-            let (list, text) = match text.strip_prefix('!') {
-                Some(rest) => (&mut patterns.unwanted, rest),
-                None => (&mut patterns.wanted, text.as_str()),
-            };
-            let pattern = Pattern::new(text);
-            list.push(pattern.map_err(|why| D::Error::custom(format!("{text}: {why}")))?);
-        }
-        Ok(patterns)
-    }
-}
-
-#[derive(Clone, Debug)]
-struct Speed(Limit);
-
-impl<'de> Deserialize<'de> for Speed {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        LimitOf(ValueKind::Number(Unit::Mbit)).deserialize(deserializer).map(Self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Policy {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Groups)
-    }
-}
-
-struct Groups;
-
-impl<'de> Visitor<'de> for Groups {
-    type Value = Policy;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("groups of devices")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Policy, A::Error> {
-        let mut groups = Vec::new();
-        while let Some(name) = map.next_key::<String>()? {
-            groups.push(map.next_value_seed(GroupOf(name))?);
-        }
-        if groups.is_empty() {
-            return Err(A::Error::custom(
-                "a policy without a rule; a rule is a line below a group, as in [nics]",
-            ));
-        }
-        Ok(Policy { groups })
-    }
-}
-
-/// A group of that name.
-struct GroupOf(String);
-
-impl<'de> DeserializeSeed<'de> for GroupOf {
-    type Value = Group;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Group, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for GroupOf {
-    type Value = Group;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a table of rules, below a line such as [nics]")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Group, A::Error> {
-        let (mut matches, mut rules) = (Match::default(), Vec::new());
-        while let Some(word) = map.next_key::<Word>()? {
-            match word {
-                Word::Match => matches = map.next_value()?,
-                Word::Rule(key) => {
-                    let limit = map.next_value_seed(LimitOf(key.kind()))?;
-                    rules.push(Rule { key, limit });
+        DeValue::Integer(_) | DeValue::Float(_) => Ok(Limit::exactly(kind, number(kind, value)?)),
+        DeValue::Table(bounds) if kind != ValueKind::Switch => {
+            let bound = |end| bounds.get(end).map(|it| number(kind, it.get_ref())).transpose();
+            let is_known = |word: &str| ["min", "max"].contains(&word);
+            match bounds.keys().find(|word| !is_known(word.get_ref())) {
+                Some(word) => {
+                    Err(format!("unknown field `{}`; there are min, max", word.get_ref()))
                 }
+                None => Limit::between(kind, bound("min")?, bound("max")?),
             }
         }
-        if rules.is_empty() {
-            return Err(A::Error::custom(format!("the group {} has no rule", self.0)));
+        _ if kind == ValueKind::Switch => Err("expected \"on\" or \"off\": on or off".into()),
+        _ => Err("expected a number, a text such as \"<= 20\", or { min = ..., max = ... }".into()),
+    }
+}
+
+/// A number, or a text with one.
+fn number(kind: ValueKind, value: &DeValue<'_>) -> Result<f64, String> {
+    match value {
+        DeValue::Integer(whole) => {
+            let number = i64::from_str_radix(whole.as_str(), whole.radix());
+            parse_number(kind, &number.map_or_else(|why| why.to_string(), |it| it.to_string()))
         }
-        Ok(Group { name: self.0, matches, rules })
-    }
-}
-
-/// A word at the left of a line.
-enum Word {
-    Match,
-    Rule(Key),
-}
-
-impl<'de> Deserialize<'de> for Word {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match String::deserialize(deserializer)?.as_str() {
-            "match" => Ok(Self::Match),
-            text => text.parse().map(Self::Rule).map_err(D::Error::custom),
-        }
-    }
-}
-
-/// What a rule allows, in a unit.
-struct LimitOf(ValueKind);
-
-impl<'de> DeserializeSeed<'de> for LimitOf {
-    type Value = Limit;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Limit, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl LimitOf {
-    fn number<E: Error>(&self, text: &str) -> Result<f64, E> {
-        parse_number(self.0, text).map_err(E::custom)
-    }
-}
-
-impl<'de> Visitor<'de> for LimitOf {
-    type Value = Limit;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0 {
-            ValueKind::Switch => "\"on\" or \"off\"",
-            _ => "a number, a text such as \"<= 20\", or { min = ..., max = ... }",
-        })
-    }
-
-    fn visit_bool<E: Error>(self, is_on: bool) -> Result<Limit, E> {
-        match self.0 {
-            ValueKind::Switch => Ok(Limit::exactly(ValueKind::Switch, f64::from(u8::from(is_on)))),
-            _ => Err(E::invalid_type(de::Unexpected::Bool(is_on), &self)),
-        }
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Limit, E> {
-        Ok(Limit::exactly(self.0, self.number(&value.to_string())?))
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Limit, E> {
-        Ok(Limit::exactly(self.0, self.number(&value.to_string())?))
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Limit, E> {
-        Limit::parse(self.0, text).map_err(E::custom)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Limit, A::Error> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Bounds {
-            min: Option<toml::Value>,
-            max: Option<toml::Value>,
-        }
-        let bounds = Bounds::deserialize(de::value::MapAccessDeserializer::new(map))?;
-        let number = |value: Option<toml::Value>| {
-            let text = value.map(|value| value.as_str().map_or(value.to_string(), str::to_owned));
-            text.map(|text| self.number::<A::Error>(&text)).transpose()
-        };
-        Limit::between(self.0, number(bounds.min)?, number(bounds.max)?).map_err(A::Error::custom)
+        DeValue::Float(number) => parse_number(kind, number.as_str()),
+        DeValue::String(text) => parse_number(kind, text),
+        _ => Err("expected a number, or a text with one".into()),
     }
 }
 

@@ -84,12 +84,12 @@ fn counters_that_go_back_are_no_rate() {
 
 #[test]
 fn names_tell_what_an_interrupt_is_for() {
-    let role = |name: &str| Role::of(&[name.to_owned()]);
-    assert_eq!(role("virtio2-input.0"), Role::Receive);
-    assert_eq!(role("virtio2-output.0"), Role::Transmit);
-    assert_eq!(role("virtio2-config"), Role::Other);
-    assert_eq!(role("eth0-Tx-Rx-7"), Role::Both);
-    assert_eq!(role("mlx5_comp0@pci:0000:17:00.0"), Role::Unnamed);
+    let role = |name: &str| InterruptRole::of(&[name.to_owned()]);
+    assert_eq!(role("virtio2-input.0"), InterruptRole::Receive);
+    assert_eq!(role("virtio2-output.0"), InterruptRole::Transmit);
+    assert_eq!(role("virtio2-config"), InterruptRole::Other);
+    assert_eq!(role("eth0-Tx-Rx-7"), InterruptRole::Both);
+    assert_eq!(role("mlx5_comp0@pci:0000:17:00.0"), InterruptRole::Unnamed);
     assert_eq!(number_of("mlx5_comp12@pci:0000:17:00.0"), Some(12));
     assert_eq!((number_of("eth0-Tx-Rx-7"), number_of("eth0:wol")), (Some(7), None));
 }

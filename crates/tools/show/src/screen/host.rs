@@ -16,7 +16,8 @@ pub(super) fn napi(report: &Report) -> Vec<String> {
     match (deferral.gro_flush_timeout, deferral.napi_defer_hard_irqs) {
         (Some(0) | None, Some(0) | None) if has_no_napi(report) => {
             texts.push(
-                "nobody polls this device: each packet goes to the stack by itself".to_owned(),
+                "no NAPI instance polls this device: each packet goes to the stack by itself"
+                    .to_owned(),
             );
         }
         (Some(0) | None, Some(0) | None) => {
@@ -26,7 +27,11 @@ pub(super) fn napi(report: &Report) -> Vec<String> {
             "gro_flush_timeout {}, napi_defer_hard_irqs {}{}",
             us(timeout.unwrap_or(0) as f64 / 1e3),
             times.unwrap_or(0),
-            if has_no_napi(report) { ": no effect, nobody polls this device now" } else { "" }
+            if has_no_napi(report) {
+                ": no effect, no NAPI instance polls this device now"
+            } else {
+                ""
+            }
         )),
     }
     if deferral.threaded.is_some_and(|threaded| threaded != 0) {
@@ -158,7 +163,7 @@ pub(super) fn processors(report: &Report) -> Vec<String> {
     let words =
         |set: &BTreeSet<String>| set.iter().map(String::as_str).collect::<Vec<_>>().join(" and ");
     texts.push(if frequency.governors.is_empty() {
-        "nobody here chooses frequencies".into()
+        "no frequency governor here".into()
     } else {
         format!("frequencies by {}, {}", words(&frequency.drivers), words(&frequency.governors))
     });

@@ -15,7 +15,6 @@ use nic::{coalescing, interrupts, link, merging, nic, pair, rings, timestamps};
 use report::terminal::Width;
 use set_by::set_by;
 
-/// One line about a device.
 #[must_use]
 pub fn summary(report: &Report) -> String {
     let mut parts = vec![report.driver_name().to_owned()];
@@ -36,7 +35,6 @@ pub fn summary(report: &Report) -> String {
     format!("{}: {}", report.name, parts.join("; "))
 }
 
-/// All about a device.
 #[must_use]
 pub fn screen(report: &Report, width: Width) -> Lines {
     let mut lines = Lines::new(width);

@@ -130,7 +130,7 @@ pub(super) fn interrupts(report: &Report) -> Vec<String> {
         } else if !report.files.lower.is_empty() {
             "those of the devices below it"
         } else if is_software(report.driver_name()) || report.files.bus.is_none() {
-            "none: whoever sends runs the receiver's stack, too"
+            "none: the sender runs the receiver's stack, too"
         } else {
             "none found in /proc/interrupts"
         };

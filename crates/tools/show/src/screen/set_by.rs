@@ -18,7 +18,7 @@ fn one(report: &Report, setter: &Setter) -> String {
     let by = by.name();
     if !is_certain {
         return format!(
-            "{by} may set {pairs} ({path}): whether it is for {} cannot be told from here",
+            "{by} may set {pairs} ({path}): whether it is for {} is not known here",
             report.name
         );
     }
@@ -83,7 +83,7 @@ mod tests {
         let expected = [
             "udev sets rx-usecs 10, tx-usecs 9 (/u), and a later one rx-usecs again",
             "TuneD sets rx-usecs 0 (/t); in force is rx-usecs 3",
-            "TuneD may set rx-usecs 0 (/t): whether it is for eth9 cannot be told from here",
+            "TuneD may set rx-usecs 0 (/t): whether it is for eth9 is not known here",
         ];
         assert_eq!(set_by(&report), expected);
         report.set_by[1].contested = vec!["rx-usecs".into()];

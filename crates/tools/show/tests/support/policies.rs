@@ -5,7 +5,7 @@
 //! printed, means the same when it is read again.
 
 use netdev::ethtool::{Coalesce, Driver, Parameter};
-use show::check::{Outcome, Policy, Ruling, check};
+use show::check::{Compliance, Policy, Ruling, check};
 use show::report::Report;
 
 use super::input::Input;
@@ -24,14 +24,14 @@ pub(crate) fn replay(bytes: &[u8]) {
     let checked = check(&policy, std::slice::from_ref(&device));
     let [of_device] = &checked.devices[..] else { panic!("there is one device") };
     assert!(of_device.rules.iter().all(|ruling| of_device.groups.contains(&ruling.group)));
-    let outcomes = [Outcome::Holds, Outcome::Broken, Outcome::Unknown];
+    let outcomes = [Compliance::Holds, Compliance::Broken, Compliance::Unknown];
     let count: usize = outcomes.into_iter().map(|outcome| checked.count(outcome)).sum();
     assert_eq!(count, of_device.rules.len());
     for ruling in &of_device.rules {
-        assert_eq!(ruling.outcome == Outcome::Unknown, ruling.why.is_some(), "{ruling:?}");
-        assert!(ruling.outcome == Outcome::Unknown || ruling.found.is_some(), "{ruling:?}");
-        assert!(ruling.outcome == Outcome::Broken || ruling.mend.is_none(), "{ruling:?}");
-        assert!(ruling.mend.as_ref().is_none_or(|line| line.contains(NAME)), "{ruling:?}");
+        assert_eq!(ruling.outcome == Compliance::Unknown, ruling.why.is_some(), "{ruling:?}");
+        assert!(ruling.outcome == Compliance::Unknown || ruling.found.is_some(), "{ruling:?}");
+        assert!(ruling.outcome == Compliance::Broken || ruling.fix.is_none(), "{ruling:?}");
+        assert!(ruling.fix.as_ref().is_none_or(|line| line.contains(NAME)), "{ruling:?}");
         again(ruling, &device);
     }
 }

@@ -9,7 +9,7 @@ use super::limit::Limit;
 use crate::delay::Delay;
 use crate::report::Report;
 
-/// The command that mends what was found, if a setting can.
+/// The command that fixes what was found, if a setting can.
 pub(super) fn command(device: &Report, key: Key, limit: &Limit, found: &Found) -> Option<String> {
     let name = &device.name;
     let wanted = limit.nearest(found.high);
