@@ -4,7 +4,9 @@ use alloc::collections::VecDeque;
 
 use crate::counters::Counters;
 use crate::descriptor::Descriptor;
-use crate::moderation::{Interrupt, Moderation, Phase, Profile, Taken, TimerKind, Unseen};
+use crate::moderation::{
+    Interrupt, Moderation, Moderator as _, Phase, Profile, Taken, TimerKind, Unseen,
+};
 use crate::observer::{Delivered, Interrupted, Observer};
 use crate::time::{Duration, Instant};
 use crate::vector::Vector;

@@ -39,8 +39,8 @@ const INTERRUPTS: usize = 1;
 /// Commands that are obeyed in one round: other ports wait meanwhile.
 const BATCH: usize = 512;
 
-/// Writes that have been obeyed, and whose buffers the guest has not been told of by an interrupt:
-/// a quarter of what its ring holds. Reads tell of them as well.
+/// Writes that have been carried out, and whose buffers no interrupt has reported to the guest:
+/// a quarter of what its ring holds. Reads report them as well.
 const MAX_POSTED: usize = 64;
 
 /// The newest virtio, as the session wants it.
@@ -99,7 +99,7 @@ pub struct Device {
     function: Box<dyn PciFunction>,
     /// The cable is in.
     link: bool,
-    /// For each queue: packets that are in the guest's buffers and that no interrupt has told of.
+    /// For each queue: packets that are in the guest's buffers and that no interrupt has reported.
     shown: Vec<usize>,
     /// Interrupts on their way, and when they arrive.
     raised: VecDeque<(Instant, Signal)>,
@@ -209,7 +209,7 @@ impl Device {
         Ok(())
     }
 
-    /// Carries out interrupts, whoever decided them, and re-arms.
+    /// Carries out interrupts, and re-arms.
     fn moderate(&mut self, now: Instant, service: &mut Service<'_>) {
         let Service { port, watch, pool, delivered } = service;
         let queues = port.queues_mut();
@@ -280,17 +280,17 @@ impl Device {
         let live = frontend.session().and_then(|session| session.ring(INTERRUPTS));
         let Some(live) = live.filter(|_| !waiting.is_empty()) else { return Ok(()) };
         let wrong = |error| ProtocolViolation::Ring { index: INTERRUPTS, error };
-        let mut told = 0;
+        let mut reported = 0;
         for signal in &*waiting {
             chain.clear();
             let Some(head) = live.ring.take(live.memory, chain).map_err(wrong)? else { break };
             let written = scatter(live.memory, &chain.writable, &signal.encode())?;
             live.ring.add_used(head, written);
-            told += 1;
+            reported += 1;
         }
         live.ring.flush_used();
-        if told > 0 {
-            waiting.drain(..told);
+        if reported > 0 {
+            waiting.drain(..reported);
             frontend.call(INTERRUPTS, now);
         }
         Ok(())
@@ -496,7 +496,7 @@ fn is_by_registers(queue: &Queue<Vec<u8>>) -> bool {
 
 /// Puts an interrupt that arrives at `at` into its place among those that are on their way.
 fn raise(raised: &mut VecDeque<(Instant, Signal)>, at: Instant, signal: Signal) {
-    // A second one at the same moment would tell the guest nothing.
+    // A second one at the same moment would be news of nothing to the guest.
     if !raised.contains(&(at, signal)) {
         let place = raised.partition_point(|(other, _)| *other <= at);
         raised.insert(place, (at, signal));

@@ -14,38 +14,16 @@
 //!                                   ▲ queue of the port ◀── the wire
 //! ```
 //!
-//! # Moderation
+//! The port's setting says who decides. Under `driver` it is the function: its timers are those of
+//! `nic`, driven by its registers, and each of its interrupts is one of the port's queue. Under
+//! every other setting the queue decides, as for a virtio device, and the registers of the receive
+//! side have no effect. `marked+driver` is both. A queue is armed anew when the driver unmasks the
+//! cause of received frames; until then the driver polls.
 //!
-//! The port's setting says who decides. Under `driver` it is the card: its timers are those of
-//! `nic`, driven by its registers, and each of its interrupts is one of the port's queue, so that
-//! counters, holds and captures are as for any host. Under every other setting the queue decides,
-//! as for a virtio device, and the registers of the receive side count for nothing. `marked+driver`
-//! is both: marks interrupt at once, and what else there is follows the registers.
-//!
-//! A queue is armed anew when the driver unmasks the cause of received frames. Until then the
-//! driver polls, and what arrives counts as taken at that moment.
-//!
-//! A driver says which frames it wants, by addresses, groups and VLANs. That is asked when a frame
-//! is off the wire: one that is refused takes no place in a queue and starts no timer.
-//!
-//! A virtual function has a vector for each queue pair, and its driver says on which queue it wants
-//! a frame: by rules of its flow director, and the hash under its key. What it sends interrupts by
-//! the same vector as what it receives, and takes along what has come.
-//!
-//! # What is not there
-//!
-//! Of the cards: the second queues of the 82574, timestamps, wake on LAN, the flash. Descriptors
-//! are written back at once, whatever `RXDCTL` and `TXDCTL` say of bursts: only the interrupt
-//! waits. Of the virtual function: what its driver is not offered, such as VLANs of virtchnl's
-//! second version, cloud filters, tunnels, and hashes over other fields.
-//! Access to registers costs no time.
-//!
-//! # A guest that breaks rules
-//!
-//! Registers take any value, and messages that are wrong are refused with their proper status.
-//! Rings that cannot be are not used; a descriptor that points to no memory of the guest's costs it
-//! the port, as a broken ring of virtio does. Frames and segments are bounded, and so is the work
-//! of one round.
+//! `docs/intel.md` of the repository has what each driver finds, and what is not there. Access to
+//! registers costs no time. Registers take any value, and messages that are wrong are refused with
+//! their proper status. A descriptor that points to no memory of the guest's costs it the port, as a
+//! broken ring of virtio does. Frames, segments and the work of one round are bounded.
 
 #![forbid(unsafe_code)]
 

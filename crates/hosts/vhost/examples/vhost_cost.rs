@@ -2,7 +2,7 @@
 //! memory is allocated for them. `cargo xtask bench` runs this.
 //!
 //! One thread is the NIC and spins; the other drives both ports. Or one thread does both in turn,
-//! which tells what the work costs without what it costs to share memory between cores, even on a
+//! which measures the work without the cost of sharing memory between cores, even on a
 //! busy machine. `at` measures another program that joins two ports, by the sockets of these.
 //!
 //! ```console
@@ -33,7 +33,7 @@ mod traffic;
 
 use nic_of_tests::{Nic, NicSettings, Sockets};
 
-/// Frames that a driver sends before it tells the device, and takes at once.
+/// Frames that a driver sends before it notifies the device, and takes at once.
 const BATCH: usize = 32;
 
 /// Rounds before the first allocation counts: pools and rings have their size by then.

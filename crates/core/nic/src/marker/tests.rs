@@ -226,7 +226,7 @@ proptest! {
 }
 
 #[test]
-fn a_rule_tells_its_conditions() {
+fn a_rule_prints_its_conditions() {
     let rules: Rules = "unmark tcp-port!=80-90 & tcp-psh, length<=512".parse().unwrap();
     let all: Vec<Vec<Condition>> = rules.iter().map(|rule| rule.conditions().collect()).collect();
     let value = |field, negate, lo, hi| Condition::Value { field, lo, hi, negate };

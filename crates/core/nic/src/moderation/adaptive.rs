@@ -29,12 +29,6 @@ impl Adaptive {
         Self { timer, dim: Dim::new(), in_force, totals: Sample::default(), sampled: 0 }
     }
 
-    /// The delay and the frame count in force.
-    #[must_use]
-    pub fn in_force(&self) -> Profile {
-        self.in_force
-    }
-
     fn apply(&mut self, profile: Profile) {
         self.in_force = profile;
         self.timer.timer_mut().set_delay(Duration::from_micros(profile.rx_usecs.into()));
@@ -76,5 +70,9 @@ impl Moderator for Adaptive {
     fn interrupt_raised(&mut self, now: Instant) {
         self.totals.interrupts = self.totals.interrupts.wrapping_add(1);
         self.timer.interrupt_raised(now);
+    }
+
+    fn chosen(&self) -> Option<Profile> {
+        Some(self.in_force)
     }
 }

@@ -121,5 +121,5 @@ impl Clone for Custom {
 
 impl Moderator for Custom {
     forward_moderator!(timer: packet_arrived dma_completed transmit_completed timer_expired);
-    forward_moderator!(timer: host_rearmed interrupt_raised deadline);
+    forward_moderator!(timer: host_rearmed interrupt_raised deadline chosen);
 }

@@ -25,12 +25,6 @@ impl<T> Frames<T> {
         self.limit = limit;
     }
 
-    /// The timer underneath.
-    #[must_use]
-    pub fn timer(&self) -> &T {
-        &self.timer
-    }
-
     /// The timer underneath, to retune it.
     pub fn timer_mut(&mut self) -> &mut T {
         &mut self.timer
@@ -42,7 +36,7 @@ impl<T> Frames<T> {
 }
 
 impl<T: Moderator> Moderator for Frames<T> {
-    forward_moderator!(timer: packet_arrived transmit_completed timer_expired deadline);
+    forward_moderator!(timer: chosen packet_arrived transmit_completed timer_expired deadline);
 
     #[inline]
     fn dma_completed(&mut self, now: Instant, descriptor: &Descriptor, pending: u32) -> Interrupt {

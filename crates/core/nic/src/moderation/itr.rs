@@ -3,8 +3,7 @@
 //! Behaviour after Linux `drivers/net/ethernet/intel/e1000e/netdev.c` (`e1000_update_itr`,
 //! `e1000_set_itr`, `e1000e_write_itr`) and `param.c` there; none of its code.
 
-use super::{Interrupt, Moderator, Taken, Throttle, Unseen};
-use crate::descriptor::Descriptor;
+use super::{Interrupt, Moderator, Profile, Taken, Throttle, Unseen};
 use crate::time::{Duration, Instant};
 
 /// Which of the driver's dynamic modes: the value of its parameter `InterruptThrottleRate`.
@@ -137,12 +136,8 @@ fn gap(rate: u32) -> Duration {
 }
 
 impl Moderator for Itr {
-    forward_moderator!(timer: dma_completed transmit_completed timer_expired interrupt_raised deadline);
-
-    #[inline]
-    fn packet_arrived(&mut self, now: Instant, descriptor: &Descriptor) {
-        self.timer.packet_arrived(now, descriptor);
-    }
+    forward_moderator!(timer: packet_arrived dma_completed transmit_completed timer_expired);
+    forward_moderator!(timer: interrupt_raised deadline);
 
     #[inline(never)] // It needs registers that every other strategy would save, too.
     fn host_rearmed(&mut self, now: Instant, unseen: &Unseen) -> Interrupt {
@@ -150,6 +145,11 @@ impl Moderator for Itr {
             self.decide(taken);
         }
         self.timer.host_rearmed(now, unseen)
+    }
+
+    /// The gap, rounded down to microseconds; it chooses no frame count.
+    fn chosen(&self) -> Option<Profile> {
+        Some(Profile { rx_usecs: self.gap().as_micros() as u32, rx_frames: 0 })
     }
 }
 

@@ -38,27 +38,15 @@ pub struct Marked<T> {
 }
 
 impl<T> Marked<T> {
-    /// Adds the marks to `timer`.
+    /// Adds the marks to `timer`; a mark interrupts at least `gap` after the interrupt before.
     #[must_use]
-    pub fn new(timer: T) -> Self {
-        Self::with_gap(timer, Duration::ZERO)
-    }
-
-    /// The same; a mark interrupts at least `gap` after the interrupt before.
-    #[must_use]
-    pub fn with_gap(timer: T, gap: Duration) -> Self {
+    pub fn new(timer: T, gap: Duration) -> Self {
         Self { timer, gap: Gap::new(gap) }
-    }
-
-    /// The timer underneath.
-    #[must_use]
-    pub fn timer(&self) -> &T {
-        &self.timer
     }
 }
 
 impl<T: Moderator> Moderator for Marked<T> {
-    forward_moderator!(timer: packet_arrived transmit_completed);
+    forward_moderator!(timer: chosen packet_arrived transmit_completed);
 
     #[inline]
     fn dma_completed(&mut self, now: Instant, descriptor: &Descriptor, pending: u32) -> Interrupt {

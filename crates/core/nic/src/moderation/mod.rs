@@ -71,6 +71,11 @@ macro_rules! forward_moderator {
             self.$field.deadline()
         }
     };
+    (@chosen $field:ident) => {
+        fn chosen(&self) -> Option<$crate::moderation::Profile> {
+            self.$field.chosen()
+        }
+    };
     // `transmit_completed` and `timer_expired`.
     (@$method:ident $field:ident) => {
         $crate::forward_moderator!(@ $field $method() -> $crate::moderation::Interrupt);
@@ -290,6 +295,11 @@ pub trait Moderator {
 
     /// When to call [`timer_expired`](Self::timer_expired), if at all.
     fn deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    /// The numbers that a strategy which follows the traffic has chosen last; none of others.
+    fn chosen(&self) -> Option<Profile> {
         None
     }
 }

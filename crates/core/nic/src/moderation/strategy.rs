@@ -92,8 +92,8 @@ impl Strategy {
                 let timer = Frames::new($timer, moderation.rx_frames);
                 match moderation.marks {
                     Marks::Ignored | Marks::Lane => Self::$plain(timer),
-                    Marks::Immediate => Self::$marked(Marked::with_gap(timer, gap)),
-                    Marks::Deferred => Self::$stream(Stream::with_gap(timer, gap)),
+                    Marks::Immediate => Self::$marked(Marked::new(timer, gap)),
+                    Marks::Deferred => Self::$stream(Stream::new(timer, gap)),
                 }
             }};
         }
@@ -118,22 +118,6 @@ impl Strategy {
                 let timer = Custom::new(factory, &moderation, now);
                 over!(timer, Custom MarkedCustom StreamCustom)
             }
-        }
-    }
-
-    /// What a timer that follows the traffic has chosen, if such a one is at work. The gap of
-    /// [`Itr`] is rounded down to microseconds; it chooses no frame count.
-    #[must_use]
-    pub fn chosen(&self) -> Option<Profile> {
-        let gap = |itr: &Itr| Profile { rx_usecs: itr.gap().as_micros() as u32, rx_frames: 0 };
-        match self {
-            Self::Adaptive(frames) => Some(frames.timer().in_force()),
-            Self::MarkedAdaptive(marked) => Some(marked.timer().timer().in_force()),
-            Self::StreamAdaptive(stream) => Some(stream.timer().timer().in_force()),
-            Self::Itr(frames) => Some(gap(frames.timer())),
-            Self::MarkedItr(marked) => Some(gap(marked.timer().timer())),
-            Self::StreamItr(stream) => Some(gap(stream.timer().timer())),
-            _ => None,
         }
     }
 }
@@ -184,6 +168,10 @@ impl Moderator for Strategy {
     #[inline]
     fn deadline(&self) -> Option<Instant> {
         ask!(self, held => held.deadline())
+    }
+
+    fn chosen(&self) -> Option<Profile> {
+        ask!(self, held => held.chosen())
     }
 }
 

@@ -37,27 +37,16 @@ pub struct Stream<T> {
 }
 
 impl<T> Stream<T> {
-    /// Adds the marks, deferred to the end of a stream, to `timer`.
+    /// Adds the marks, deferred to the end of a stream, to `timer`; a mark interrupts at least `gap`
+    /// after the interrupt before.
     #[must_use]
-    pub fn new(timer: T) -> Self {
-        Self::with_gap(timer, Duration::ZERO)
-    }
-
-    /// The same; a mark interrupts at least `gap` after the interrupt before.
-    #[must_use]
-    pub fn with_gap(timer: T, gap: Duration) -> Self {
+    pub fn new(timer: T, gap: Duration) -> Self {
         Self { timer, gap: Gap::new(gap), deferred_interrupt: false }
-    }
-
-    /// The timer underneath.
-    #[must_use]
-    pub fn timer(&self) -> &T {
-        &self.timer
     }
 }
 
 impl<T: Moderator> Moderator for Stream<T> {
-    forward_moderator!(timer: transmit_completed);
+    forward_moderator!(timer: chosen transmit_completed);
 
     #[inline]
     fn packet_arrived(&mut self, now: Instant, descriptor: &Descriptor) {

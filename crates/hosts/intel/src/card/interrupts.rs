@@ -269,7 +269,7 @@ impl Interrupts {
                 continue;
             }
             let waits = self.throttle(line).deadline().is_some();
-            // Its only moderator method that is told nothing but the time.
+            // Its only moderator method that takes nothing but the time.
             if ended || !waits && self.throttle_mut(line).transmit_completed(now).is_some() {
                 self.fire(line, now);
             }

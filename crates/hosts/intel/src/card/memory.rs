@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_phy_tells_of_the_link() {
+    fn the_phy_reports_the_link() {
         let mut phy = Phy::new(Model::E82574);
         assert_eq!(phy.read(1, true) & STATUS_UP, STATUS_UP);
         assert_eq!(phy.read(1, false) & STATUS_UP, 0);

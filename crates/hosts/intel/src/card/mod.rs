@@ -98,7 +98,7 @@ impl Card {
     fn nvm_control(&mut self, value: u32) -> u32 {
         match self.model {
             Model::E82545 => self.microwire.write(value, &self.nvm),
-            // Whoever asks for the NVM gets it.
+            // Every request for the NVM is granted.
             Model::E82574 => value | 0x300 | if value & 0x40 != 0 { 0x80 } else { 0 },
         }
     }
@@ -155,7 +155,7 @@ impl Card {
         }
     }
 
-    /// Buffers at which the driver is told that they run out (`RCTL.RDMTS`).
+    /// Buffers at which the driver learns that they run out (`RCTL.RDMTS`).
     fn least_room(&self) -> usize {
         let part = self.registers.get(r::RCTL) >> 8 & 3;
         receive::descriptors(&self.registers) >> (part + 1)

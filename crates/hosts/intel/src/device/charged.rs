@@ -9,16 +9,16 @@ use crate::message::Signal;
 #[derive(Debug, Default)]
 pub(super) struct Charged {
     pub(super) handler: Handler,
-    /// The vector for frames has fired, and nobody handles it yet.
+    /// The vector for frames has fired, and is not handled yet.
     pub(super) is_raised: bool,
-    /// What the guest is told when it has paid.
+    /// The interrupts the guest gets when it has paid.
     pub(super) signal: Option<Signal>,
     /// Packets in the queue whose arrival the NIC has noticed.
     pub(super) noticed: usize,
 }
 
 impl Charged {
-    /// The vector for frames fires; nothing is told if it is masked.
+    /// The vector for frames fires; the guest gets nothing if it is masked.
     pub(super) fn raise(&mut self, signal: Option<Signal>) {
         self.is_raised = true;
         self.signal = signal.or(self.signal);

@@ -158,7 +158,7 @@ impl Admin {
 
     /// Puts what waits into buffers of the driver; whether there was one.
     pub(super) fn flush(&mut self, memory: &dyn Dma) -> Result<bool, MemoryError> {
-        let mut told = false;
+        let mut written = false;
         while let Some(message) = self.waiting.front()
             && let Some(at) = self.received.next()
         {
@@ -179,11 +179,11 @@ impl Admin {
                 descriptor.put(12, &message.status.to_le_bytes());
                 memory.write(at, &descriptor.0)?;
                 self.received.advance();
-                told = true;
+                written = true;
             }
             self.waiting.pop_front();
         }
-        Ok(told)
+        Ok(written)
     }
 }
 

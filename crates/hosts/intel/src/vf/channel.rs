@@ -3,8 +3,8 @@
 use super::flow::{self, outcome};
 use super::receive::LONGEST;
 use super::steering::{DRIVERS_KEY, DRIVERS_TABLE, HASHED};
-use super::virtchnl::{PairInfo, VSI, VectorMap, VirtchnlRequest, capability, op, status};
-use super::{AdminMessage, VirtualFunction, Wire};
+use super::virtchnl::{self, Fields, PairInfo, VSI, VectorMap, capability, op, status};
+use super::{AdminMessage, ResetState, VirtualFunction, Wire};
 
 /// The event of a link that has changed (`VIRTCHNL_EVENT_LINK_CHANGE`).
 const LINK_CHANGE: u32 = 1;
@@ -16,23 +16,22 @@ impl VirtualFunction {
     /// Carries a request out, and answers it; a reset has no answer but that it happens.
     pub(super) fn carry_out(&mut self, message: &AdminMessage) {
         let operation = message.operation;
-        let request = VirtchnlRequest::parse(operation, &message.data);
-        if request == Ok(VirtchnlRequest::Reset) {
+        if operation == op::RESET_VF {
             return self.reset();
         }
-        let (status, data) = match request.and_then(|request| self.grant(request)) {
+        let (status, data) = match self.grant(operation, Fields(&message.data)) {
             Ok(data) => (status::SUCCESS, data),
             Err(status) => (status, Vec::new()),
         };
         self.state.admin.post(AdminMessage { operation, status, data });
         if operation == op::ENABLE_QUEUES && status == status::SUCCESS {
             // As physical functions do: the driver has not listened before.
-            self.tell_of_link();
+            self.announce_link();
         }
     }
 
     /// Says whether the link is up, and how fast it is.
-    pub(super) fn tell_of_link(&mut self) {
+    pub(super) fn announce_link(&mut self) {
         let mbit = if self.link { self.properties.speed_mbit } else { 0 };
         let in_mbit = self.state.capabilities & capability::ADV_LINK_SPEED != 0;
         let speed = if in_mbit { mbit } else { named_speed(mbit) };
@@ -41,68 +40,86 @@ impl VirtualFunction {
         self.state.admin.post(AdminMessage { operation: op::EVENT, status: status::SUCCESS, data });
     }
 
-    /// Carries a request out; what is answered, or why it is refused.
-    fn grant(&mut self, request: VirtchnlRequest<'_>) -> Result<Vec<u8>, i32> {
+    /// Carries a request out; the answer, or the status of its refusal.
+    fn grant(&mut self, operation: u32, fields: Fields<'_>) -> Result<Vec<u8>, i32> {
         let state = &mut self.state;
-        let granted = |holds: bool| if holds { Ok(Vec::new()) } else { Err(status::PARAM) };
-        match request {
-            VirtchnlRequest::Version { minor } => {
-                Ok([1, minor.min(1)].into_iter().flat_map(u32::to_le_bytes).collect())
+        let is_granted = match operation {
+            op::VERSION => {
+                fields.word(0)?;
+                let version = [1, fields.word(4)?.min(1)];
+                return Ok(version.into_iter().flat_map(u32::to_le_bytes).collect());
             }
-            VirtchnlRequest::Reset => Ok(Vec::new()),
-            VirtchnlRequest::Resources(known) => {
-                let known = known.unwrap_or(capability::L2 | capability::VLAN);
+            op::GET_VF_RESOURCES => {
+                let is_known = !fields.0.is_empty();
+                let known = if is_known { fields.word(0)? } else { capability::DEFAULT };
                 state.capabilities = known & capability::ALL;
-                Ok(self.resources())
+                return Ok(self.resources());
             }
-            VirtchnlRequest::ConfigureQueues(pairs) => granted(self.configure(&pairs)),
-            VirtchnlRequest::MapVectors(maps) => granted(self.map(&maps)),
-            VirtchnlRequest::EnableQueues(receive, transmit) => {
-                granted(self.enable(receive, transmit, true))
+            op::CONFIG_VSI_QUEUES => {
+                let pairs = fields.of_vsi()?.elements(2, 8, 64)?.map(virtchnl::pair);
+                self.configure(&pairs.collect::<Result<Vec<_>, _>>()?)
             }
-            VirtchnlRequest::DisableQueues(receive, transmit) => {
-                granted(self.enable(receive, transmit, false))
+            op::CONFIG_IRQ_MAP => {
+                let maps = fields.elements(0, 2, 12)?.map(virtchnl::map);
+                self.map(&maps.collect::<Result<Vec<_>, _>>()?)
             }
-            VirtchnlRequest::AddAddresses(addresses)
-                if !state.filters.add_addresses(&addresses) =>
-            {
-                Err(status::NO_MEMORY)
+            op::ENABLE_QUEUES | op::DISABLE_QUEUES => {
+                let (receive, transmit) = (fields.of_vsi()?.word(4)?, fields.word(8)?);
+                self.enable(receive, transmit, operation == op::ENABLE_QUEUES)
             }
-            VirtchnlRequest::AddAddresses(_) => Ok(Vec::new()),
-            VirtchnlRequest::RemoveAddresses(addresses) => {
-                state.filters.remove_addresses(&addresses);
-                Ok(Vec::new())
+            op::ADD_ETH_ADDR => {
+                if !state.filters.add_addresses(&virtchnl::addresses(fields)?) {
+                    return Err(status::NO_MEMORY);
+                }
+                true
             }
-            VirtchnlRequest::AddVlans(vlans) => granted(state.filters.add_vlans(&vlans)),
-            VirtchnlRequest::RemoveVlans(vlans) => {
-                state.filters.remove_vlans(&vlans);
-                Ok(Vec::new())
+            op::DEL_ETH_ADDR => {
+                state.filters.remove_addresses(&virtchnl::addresses(fields)?);
+                true
             }
-            VirtchnlRequest::Promiscuous(unicast, multicast) => {
-                state.filters.promiscuous = unicast;
-                state.filters.all_multicast = multicast;
-                Ok(Vec::new())
+            op::ADD_VLAN => state.filters.add_vlans(&virtchnl::vlans(fields)?),
+            op::DEL_VLAN => {
+                state.filters.remove_vlans(&virtchnl::vlans(fields)?);
+                true
             }
-            VirtchnlRequest::Statistics => Ok(state.statistics.encode()),
-            VirtchnlRequest::HashKey(key) => granted(state.steering.set_key(key)),
-            VirtchnlRequest::HashTable(table) => {
-                granted(state.steering.set_table(table, state.pairs.len() as u16))
+            op::CONFIG_PROMISCUOUS_MODE => {
+                let flags = fields.of_vsi()?.half(2)?;
+                state.filters.promiscuous = flags & 1 != 0;
+                state.filters.all_multicast = flags & 2 != 0;
+                true
             }
-            VirtchnlRequest::HashedTypes => Ok(HASHED.to_le_bytes().to_vec()),
-            VirtchnlRequest::HashTypes(types) => {
-                state.steering.set_hashed(types);
-                Ok(Vec::new())
+            op::GET_STATS => {
+                fields.of_vsi()?;
+                return Ok(state.statistics.encode());
             }
-            VirtchnlRequest::StripVlan(strips) => {
-                state.strips_tags = strips;
-                Ok(Vec::new())
+            op::ENABLE_VLAN_STRIPPING | op::DISABLE_VLAN_STRIPPING => {
+                state.strips_tags = operation == op::ENABLE_VLAN_STRIPPING;
+                true
             }
-            VirtchnlRequest::AddFlow(message) => self.add_flow(message),
-            VirtchnlRequest::RemoveFlow(message, number) => {
-                let ended = state.steering.remove(number);
-                answered(message, flow::REMOVE, &[(flow::REMOVE_OUTCOME, ended)])
+            _ => return self.steer(operation, fields),
+        };
+        if is_granted { Ok(Vec::new()) } else { Err(status::PARAM) }
+    }
+
+    /// The same for requests about the queues of received frames.
+    fn steer(&mut self, operation: u32, fields: Fields<'_>) -> Result<Vec<u8>, i32> {
+        let ResetState { steering, pairs, .. } = &mut self.state;
+        let is_granted = match operation {
+            op::CONFIG_RSS_KEY => steering.set_key(virtchnl::bytes(fields)?),
+            op::CONFIG_RSS_LUT => steering.set_table(virtchnl::bytes(fields)?, pairs.len() as u16),
+            op::GET_RSS_HENA_CAPS => return Ok(HASHED.to_le_bytes().to_vec()),
+            op::SET_RSS_HENA => {
+                steering.set_hashed(fields.long(0)?);
+                true
             }
-        }
+            op::ADD_FDIR_FILTER => return self.add_flow(fields.of_vsi()?.0),
+            op::DEL_FDIR_FILTER => {
+                let ended = steering.remove(fields.of_vsi()?.word(4)?);
+                return answered(fields.0, flow::REMOVE, &[(flow::REMOVE_OUTCOME, ended)]);
+            }
+            _ => return Err(status::NOT_SUPPORTED),
+        };
+        if is_granted { Ok(Vec::new()) } else { Err(status::PARAM) }
     }
 
     /// `struct virtchnl_vf_resource`, with one VSI.

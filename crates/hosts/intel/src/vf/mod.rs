@@ -153,7 +153,7 @@ impl VirtualFunction {
         self.state = ResetState::new(self.properties.pairs);
     }
 
-    fn tell_of_causes(&mut self) {
+    fn signal_causes(&mut self) {
         if self.state.causes & self.state.enabled_causes != 0 {
             self.state.vectors[ADMIN].cause(NO_ITR);
         }
@@ -246,7 +246,7 @@ impl PciFunction for VirtualFunction {
         match at {
             r::ICR0_ENA => {
                 *enabled_causes = value;
-                self.tell_of_causes();
+                self.signal_causes();
             }
             r::DYN_CTL0 => vectors[ADMIN].set_control(value),
             r::ATQBAL => admin.sent.base = low(admin.sent.base),
@@ -277,7 +277,7 @@ impl PciFunction for VirtualFunction {
         loop {
             if self.state.admin.flush(memory)? {
                 self.state.causes |= r::ADMINQ;
-                self.tell_of_causes();
+                self.signal_causes();
             }
             let Some(message) = self.state.admin.take(memory)? else { return Ok(()) };
             self.carry_out(&message);
@@ -286,7 +286,7 @@ impl PciFunction for VirtualFunction {
 
     fn set_link(&mut self, link: bool) {
         if std::mem::replace(&mut self.link, link) != link {
-            self.tell_of_link();
+            self.announce_link();
         }
     }
 

@@ -318,7 +318,7 @@ fn a_reset_ends_everything_and_shows() {
 }
 
 #[test]
-fn the_link_is_told_of() {
+fn the_link_is_announced() {
     let mut rig = Rig::new(1);
     rig.start();
     rig.function.set_link(false);

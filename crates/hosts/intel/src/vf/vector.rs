@@ -119,7 +119,7 @@ impl Vector {
         }
         let mut is_due = self.pending[NO_ITR];
         for (throttle, pending) in self.throttles.iter_mut().zip(self.pending) {
-            // The moderator's only method that is told nothing but the time; it looks at the gap
+            // The moderator's only method that takes nothing but the time; it looks at the gap
             // anew, which may have changed.
             is_due |= pending && throttle.transmit_completed(now).is_some();
         }

@@ -20,7 +20,7 @@ const STEPS: usize = 200;
 /// many segments as there may be.
 const MAX_TAKEN: usize = 20_000;
 
-/// Where the guest has what its bus asks for, and what it is told.
+/// Where the guest has what its bus asks for, and what it gets back.
 const COMMANDS: u64 = 0x8000;
 const SIGNALS: u64 = 0x8800;
 
@@ -178,7 +178,7 @@ impl Guest {
         self.command(MMIO_READ, 0, register.into(), &[], 4);
     }
 
-    /// Posts buffers for what it is told.
+    /// Posts buffers for what it gets back.
     fn post_signals(&mut self) {
         (0..SIZE).for_each(|at| self.offer(1, &[(SIGNALS + 32 * u64::from(at), 32, 2)]));
     }

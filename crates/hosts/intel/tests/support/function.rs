@@ -111,7 +111,7 @@ fn start(rig: &mut Rig, pairs: u8) {
     }
 }
 
-/// Posts buffers for answers. Nobody reads them, so that they have one place.
+/// Posts buffers for answers. They are not read, so that they have one place.
 fn post_answers(guest: &Guest) {
     for number in 0..u64::from(LENGTH) {
         let at = u64::from(RECEIVED) + 32 * number;

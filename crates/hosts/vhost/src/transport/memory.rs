@@ -155,7 +155,7 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         drop(self.watched.take());
-        // SAFETY: it is this mapping's own, and whoever holds a pointer into it holds the mapping.
+        // SAFETY: it is this mapping's own, and holders of a pointer into it hold the mapping.
         let _ = unsafe { munmap(self.map.as_ptr().cast(), self.map_length) };
     }
 }

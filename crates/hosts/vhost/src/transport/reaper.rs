@@ -1,6 +1,6 @@
 //! Letting go of what frontends have handed over, where waiting harms no other port.
 //!
-//! The last `close()` of a file may take as long as whoever made it likes: a TCP socket lingers, a
+//! The last `close()` of a file may take as long as its maker likes: a TCP socket lingers, a
 //! file of FUSE asks its server, a large file of memory is freed page by page. A frontend can pass
 //! any descriptor, close its own, and so leave the last `close()` to the NIC. Each device therefore
 //! has a thread that does nothing else; a frontend that makes it wait holds up its own port alone.
@@ -114,7 +114,7 @@ pub(super) mod tests {
         Foreign::new(fd.into(), &Reaper::start().unwrap())
     }
 
-    /// Blocks whoever drops it until something is said.
+    /// Blocks the thread that drops it until a message arrives.
     pub(in super::super) struct Stubborn(pub(in super::super) Receiver<()>);
 
     impl Drop for Stubborn {

@@ -1,6 +1,6 @@
 //! A guest that truncates its memory must not take the NIC with it.
 //!
-//! Guest memory is a file of the guest, and whoever may write a file may shorten it. An access to
+//! Guest memory is a file of the guest, which may shorten it. An access to
 //! a mapped page that the file no longer has raises SIGBUS, which ends the process: every port and
 //! every other guest. So mappings are registered here, and a handler answers a SIGBUS inside one
 //! by putting zero pages in place of all that follows the fault, and noting that the mapping is
@@ -113,7 +113,7 @@ extern "C" fn on_sigbus(
     let info_ref = unsafe { &*info };
     // SAFETY: it is that of a SIGBUS, which has an address.
     let address = unsafe { info_ref.si_addr() } as usize;
-    // A SIGBUS that a process sent (code 0 or less) has no address and is nobody's.
+    // A SIGBUS that a process sent (code 0 or less) has no address and belongs to no mapping.
     if info_ref.si_code <= 0 || !recover(address) {
         chain(signal, info, context);
     }

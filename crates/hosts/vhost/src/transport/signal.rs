@@ -1,7 +1,7 @@
 //! Writing to eventfds that others share, without ever waiting.
 //!
 //! A `write` to an eventfd waits while its counter is full and the file is in blocking mode. Both
-//! are in the hands of whoever made it, at any moment: a mode that is set before the write can be
+//! belong to the process that made it, at any moment: a mode that is set before the write can be
 //! taken back before it. The kernel's own signal has no such case (`eventfd_signal`,
 //! fs/eventfd.c). Asynchronous I/O sends it when an operation completes (`IOCB_FLAG_RESFD`,
 //! io_submit(2)); an empty read of /dev/null completes within the system call.
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_counter_in_blocking_mode_makes_nobody_wait() {
+    fn a_full_counter_in_blocking_mode_blocks_no_writer() {
         let signals = Signals::new().unwrap();
         let event = eventfd(0, EventfdFlags::empty()).unwrap();
         rustix::io::write(&event, &(u64::MAX - 1).to_ne_bytes()).unwrap();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_files_are_told_apart() {
+    fn kinds_of_files_differ() {
         let event = eventfd(0, EventfdFlags::empty()).unwrap();
         let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
         let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

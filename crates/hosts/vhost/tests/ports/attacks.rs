@@ -85,7 +85,7 @@ fn a_socket_that_lingers_holds_up_its_own_port_alone() {
     withstood("SO_LINGER", |path| {
         let (socket, _unread) = lingering();
         let error = FrontendRequest::SetVringErr(VringFd { index: 0, none: false }).encode(false);
-        // By a message that takes it, by one that does not, and by one that nobody reads.
+        // By a message that takes it, by one that does not, and by one that is not read.
         for message in [&error[..], &FrontendRequest::SetOwner.encode(false), &error[..3]] {
             let mut rogue = Rogue::connect(path).unwrap();
             rogue.say(message, &[socket.as_fd()]).unwrap();
@@ -100,7 +100,7 @@ fn a_socket_that_lingers_holds_up_its_own_port_alone() {
 }
 
 #[test]
-fn a_full_eventfd_that_blocks_holds_up_nobody() {
+fn a_full_eventfd_that_blocks_holds_up_no_port() {
     withstood("blocking eventfd", |path| {
         let mut rogue = Rogue::connect(path).unwrap();
         for number in 0..8 {
@@ -112,7 +112,7 @@ fn a_full_eventfd_that_blocks_holds_up_nobody() {
             rustix::io::write(call, &(u64::MAX - 1).to_ne_bytes()).unwrap();
             fcntl_setfl(call, fcntl_getfl(call).unwrap() - OFlags::NONBLOCK).unwrap();
         }
-        // Frames to an address that nobody has go to this port, too, and interrupt it.
+        // Frames to an unknown address go to this port, too, and interrupt it.
         rogue.offer(RECEIVE, &[0, 1, 2, 3, 4, 5, 6, 7]).unwrap();
         std::thread::sleep(FLOOD);
     });
@@ -168,7 +168,7 @@ fn a_frontend_that_has_ended_cannot_hold_its_port() {
 }
 
 #[test]
-fn whoever_holds_a_port_can_be_evicted() {
+fn the_holder_of_a_port_can_be_evicted() {
     let nic = nic();
     assert!(!nic.evict(ATTACKER));
     let stubborn = Rogue::connect(&nic.path(ATTACKER)).unwrap();

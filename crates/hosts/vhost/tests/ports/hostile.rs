@@ -236,7 +236,7 @@ fn run(cases: &[Case]) {
         drop(rogue);
         // What the rogue sent before it was found out.
         while honest.receive(64, |_| ()).unwrap() > 0 {}
-        // Both ports work, the one that was broken with whoever comes next.
+        // Both ports work, the one that was broken with the next frontend.
         let mut next = nic.driver(0);
         let frames = [frame(1, 60), frame(2, 1514)];
         assert_eq!(carry(&mut next, &mut honest, &frames), frames, "{name}");
@@ -255,10 +255,10 @@ fn broken_messages_cost_the_port_and_nothing_else() {
     run(&MESSAGES);
 }
 
-/// Half a message and then silence; a session that never goes on; rings that nobody empties and
-/// interrupts that nobody reads. Whoever does that waits, and nobody else does.
+/// Half a message and then silence; a session that never goes on; rings that are not emptied and
+/// interrupts that are not read: only the frontend that does that waits.
 #[test]
-fn silent_frontends_block_nobody() {
+fn silent_frontends_block_no_other() {
     let silences: [fn(&mut Rogue) -> io::Result<()>; 4] = [
         |rogue| rogue.say(&header(2, 8)[..5], &[]),
         |rogue| rogue.say(&header(2, 8), &[]),

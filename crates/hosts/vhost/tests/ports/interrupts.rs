@@ -1,4 +1,4 @@
-//! Nobody sleeps through a frame: drivers that arm and sleep at random moments.
+//! No driver sleeps through a frame: drivers that arm and sleep at random moments.
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ fn originate(driver: &mut VirtioDriver, mut random: Prng) {
 }
 
 #[test]
-fn nobody_loses_an_interrupt() {
+fn no_driver_loses_an_interrupt() {
     for (seed, setting) in (0..).zip(["disabled", "delay:30", "delay:50+frames:8", "marked:20"]) {
         for waiting in [Waiting::Sleep, Waiting::Spin] {
             println!("{setting}, {waiting}, seed {seed}");

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use vhost::driver::VirtioDriver;
 
-/// Frame `number` of `length` bytes, 14 or more: an EtherType that nobody parses, the number as far
+/// Frame `number` of `length` bytes, 14 or more: an unknown EtherType, the number as far
 /// as it fits, and bytes that depend on both.
 pub(crate) fn frame(number: u32, length: usize) -> Vec<u8> {
     let mut frame = vec![0x02, 0, 0, 0, 0, 0x0B, 0x02, 0, 0, 0, 0, 0x0A, 0x88, 0xB5];

@@ -32,7 +32,7 @@ pub enum FrontendRequest {
     SetVringKick(VringFd),
     /// How the device notifies the driver.
     SetVringCall(VringFd),
-    /// How the device would tell of an error.
+    /// How the device would report an error.
     SetVringErr(VringFd),
     /// Which protocol features there are.
     GetProtocolFeatures,
@@ -56,7 +56,7 @@ pub enum FrontendRequest {
     SetStatus(u64),
     /// Asks for it.
     GetStatus,
-    /// A request that nobody here knows.
+    /// An unknown request.
     Unknown(u32),
 }
 

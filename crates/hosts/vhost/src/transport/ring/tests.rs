@@ -14,7 +14,7 @@ const NEXT: u16 = VRING_DESC_F_NEXT as u16;
 const WRITE: u16 = VRING_DESC_F_WRITE as u16;
 const INDIRECT: u16 = VRING_DESC_F_INDIRECT as u16;
 
-struct Driver {
+struct RingDriver {
     memory: Memory,
     ring: Ring,
     offered: u16,
@@ -34,7 +34,7 @@ const ADDRESS: VringAddress = VringAddress {
     log: 0,
 };
 
-impl Driver {
+impl RingDriver {
     fn new(event_index: bool) -> Self {
         let memory = memory();
         let ring = Ring::new(&memory, &ADDRESS, SIZE.into(), 0, event_index).unwrap();
@@ -73,7 +73,7 @@ impl Driver {
 
 #[test]
 fn buffers_go_round_the_ring() {
-    let mut driver = Driver::new(true);
+    let mut driver = RingDriver::new(true);
     driver.describe(0, 12, NEXT, 1);
     driver.describe(1, 100, NEXT | WRITE, 2);
     driver.describe(2, 50, WRITE, 0);
@@ -94,7 +94,7 @@ fn buffers_go_round_the_ring() {
 
 #[test]
 fn buffers_that_were_put_back_are_taken_again() {
-    let mut driver = Driver::new(true);
+    let mut driver = RingDriver::new(true);
     driver.describe(3, 12, WRITE, 0);
     driver.offer(3);
     assert!(driver.take().unwrap().is_some());
@@ -106,7 +106,7 @@ fn buffers_that_were_put_back_are_taken_again() {
 
 #[test]
 fn indirect_tables_are_followed() {
-    let mut driver = Driver::new(true);
+    let mut driver = RingDriver::new(true);
     driver.describe_at(TABLE, (BUFFERS + 1, 48), INDIRECT, 0);
     driver.describe_at(BUFFERS + 1, (0x5000, 12), NEXT, 2);
     driver.describe_at(BUFFERS + 1 + 32, (0x6000, 34), WRITE, 0);
@@ -138,7 +138,7 @@ fn rings_that_cannot_be_are_refused() {
 #[test]
 fn broken_tables_are_refused() {
     let refused = |length, inside: (u64, u16, u16)| {
-        let mut driver = Driver::new(false);
+        let mut driver = RingDriver::new(false);
         let (at, flags, next) = inside;
         driver.describe_at(TABLE, (at, length), INDIRECT, 0);
         if at == BUFFERS {
@@ -159,10 +159,10 @@ fn broken_tables_are_refused() {
 
 #[test]
 fn driver_events_are_read_as_negotiated() {
-    let driver = Driver::new(true);
+    let driver = RingDriver::new(true);
     driver.memory.write(AVAILABLE + 4 + 2 * u64::from(SIZE), &7_u16.to_le_bytes()).unwrap();
     assert_eq!(driver.ring.driver_event(), DriverEvent::After(7));
-    let driver = Driver::new(false);
+    let driver = RingDriver::new(false);
     assert_eq!(driver.ring.driver_event(), DriverEvent::All);
     driver.memory.write(AVAILABLE, &1_u16.to_le_bytes()).unwrap();
     assert_eq!(driver.ring.driver_event(), DriverEvent::Nothing);
@@ -170,13 +170,13 @@ fn driver_events_are_read_as_negotiated() {
 
 #[test]
 fn kicks_are_asked_for_as_negotiated() {
-    let mut driver = Driver::new(true);
+    let mut driver = RingDriver::new(true);
     driver.describe(0, 1, READ, 0);
     driver.offer(0);
     driver.take().unwrap();
     driver.ring.ask_for_kick();
     assert_eq!(driver.used(4 + 8 * u64::from(SIZE)), 1);
-    let mut driver = Driver::new(false);
+    let mut driver = RingDriver::new(false);
     driver.ring.want_no_kick();
     assert_eq!(driver.used(0), 1);
     driver.ring.ask_for_kick();

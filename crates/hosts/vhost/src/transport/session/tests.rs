@@ -128,7 +128,7 @@ fn config_is_given_as_asked() {
 }
 
 #[test]
-fn offences_are_told_apart() {
+fn offences_differ_from_errors() {
     let refused = |request, fds| session(1, false).ask(request, fds).unwrap_err().to_string();
     for (request, fds, reason) in [
         (FrontendRequest::SetFeatures(1 << 5 | 1), vec![], "features 0x1"),
