@@ -158,7 +158,7 @@ const SAME: f64 = 0.02;
 /// Whether any two settings differ in `figure`.
 fn differs(figure: Figure, ratios: &[Ratio]) -> bool {
     let mut of = ratios.iter().filter(|ratio| ratio.figure == figure);
-    of.any(|ratio| (ratio.median - 1.0).abs() > SAME)
+    of.any(|ratio| (ratio.spread.median - 1.0).abs() > SAME)
 }
 
 /// The cell of `result` beside `figure`: the first setting with as many clients is what it is
@@ -241,7 +241,7 @@ fn matrix(figure: Figure, ratios: &[&Ratio]) -> Table {
     for (of, clients) in rows {
         let cell = |to: &&str| {
             let found = ratios.iter().find(|r| r.of == of && r.clients == clients && r.to == **to);
-            found.map_or(NOTHING.into(), |r| format!("{:.2} ({:.2}-{:.2})", r.median, r.min, r.max))
+            found.map_or(NOTHING.into(), |r| format!("{:.2} ({:.2}-{:.2})", r.spread.median, r.spread.min, r.spread.max))
         };
         let name = clients.map_or(of.to_owned(), |clients| format!("{of}, {clients} clients"));
         table.add_row(std::iter::once(name).chain(settings.iter().map(cell)));

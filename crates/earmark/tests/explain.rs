@@ -97,7 +97,7 @@ fn with_effort(report: impl Fn(u32) -> Value, find: impl Fn(&Value) -> Option<&V
         let report = report(effort);
         let one = find(&report).cloned();
         let account = &report["account"];
-        let has_missed = account["odds"]["lost_events"].as_u64() > Some(0)
+        let has_missed = account["untracked"]["lost_events"].as_u64() > Some(0)
             || report["left_out"]["requests"].as_u64() > Some(0)
             || account["gaps"].as_u64() > Some(0);
         assert!(one.is_some() || has_missed, "{report}");

@@ -1,6 +1,6 @@
 //! Time as an argument: nanoseconds since the world began.
 //!
-//! The core never reads a clock. Whoever owns the time (a data-plane thread, a simulator, a guest's
+//! The core never reads a clock. The owner of the time (a data-plane thread, a simulator, a guest's
 //! virtual calendar) passes `now` to every call, and it must never go backwards between two calls
 //! on one object.
 

@@ -149,7 +149,7 @@ fn ratios_are_to_the_first_setting_with_as_many_clients() {
     // Those to throttle:10, which no cell may show.
     for (ratio, at) in comparison.ratios.iter_mut().zip(0..) {
         if at % 2 == 1 {
-            ratio.median = 77.0;
+            ratio.spread.median = 77.0;
         }
     }
     let text = of(&comparison, false, Width::columns(usize::MAX));
@@ -166,7 +166,7 @@ fn ratios_are_to_the_first_setting_with_as_many_clients() {
 fn a_figure_that_is_the_same_under_all_settings_has_no_ratios() {
     let mut comparison = comparison("mixed", SETTINGS.map(measurement).to_vec());
     comparison.ratios = every_ratio(Figure::Transactions, None);
-    comparison.ratios.iter_mut().for_each(|ratio| ratio.median = 1.01);
+    comparison.ratios.iter_mut().for_each(|ratio| ratio.spread.median = 1.01);
     let text = of(&comparison, true, Width::columns(usize::MAX));
     assert!(!text.contains("answers ratio") && !text.contains("Ratios to"), "{text}");
 }

@@ -30,7 +30,7 @@
 //! let turns = Turns::new(&asked, WorldKind::Live, 0)?;
 //! let comparison = run(&turns, world, &Progress::new(true))?;
 //! for ratio in &comparison.ratios {
-//!     println!("{}: {} is {:.2} times {}", ratio.figure.title(), ratio.of, ratio.median,
+//!     println!("{}: {} is {:.2} times {}", ratio.figure.title(), ratio.of, ratio.spread.median,
 //! ratio.to); }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -1,6 +1,6 @@
 //! From records of tracepoints to events. Pure.
 //!
-//! A record tells two numbers of its thread: the one that the namespace of the traced processes
+//! A record has two numbers of its thread: the one that the namespace of the traced processes
 //! uses, in its stamp, and the one that all of the kernel uses, in its first fields. Woken threads
 //! carry the latter, context switches the former. Events bear the latter; the pairs are
 //! learnt as they come.
@@ -11,9 +11,8 @@ use std::net::{IpAddr, SocketAddr};
 use tracepoints::format::{Field, Format};
 use tracepoints::record::{Record, Stamp};
 
-use super::event::{Context, Event, What};
+use super::event::{Context, TraceEvent, What};
 
-/// The tracepoints that are understood.
 #[cfg(test)]
 pub(crate) const KNOWN: [&str; 16] = [
     "raw_syscalls:sys_enter",
@@ -34,7 +33,7 @@ pub(crate) const KNOWN: [&str; 16] = [
     CONNECTS,
 ];
 
-/// A TCP socket changes its state: tells whom it connects to.
+/// A TCP socket changes its state: has the address that it connects to.
 const CONNECTS: &str = "sock:inet_sock_set_state";
 
 /// The software interrupt that receives (`NET_RX_SOFTIRQ`).
@@ -68,12 +67,10 @@ fn fields_of(event: &str) -> [&'static str; 2] {
     }
 }
 
-/// Understands records.
 pub(crate) struct Decoder {
     known: BTreeMap<u16, Known>,
     /// From the numbers of threads in their namespace to those of the kernel.
     tasks: BTreeMap<u32, u32>,
-    /// The processes of threads, by the kernel's number.
     pids: BTreeMap<u32, u32>,
     devices: Vec<String>,
     connects: Option<Format>,
@@ -100,7 +97,6 @@ impl Decoder {
         Self { known, tasks, pids, devices: Vec::new(), connects, peers: BTreeMap::new() }
     }
 
-    /// The name of a device.
     #[must_use]
     pub(crate) fn device(&self, number: u16) -> &str {
         self.devices.get(usize::from(number)).map_or("?", String::as_str)
@@ -130,17 +126,17 @@ impl Decoder {
         self.tasks.iter().find(|(_, known)| **known == task).map_or(task, |(tid, _)| *tid)
     }
 
-    /// Shows what a record tells to `look`: nothing, one event, or two.
-    pub(crate) fn decode(&mut self, record: &Record<'_>, look: &mut impl FnMut(Event)) {
+    /// Shows the events of a record to `look`: nothing, one event, or two.
+    pub(crate) fn decode(&mut self, record: &Record<'_>, look: &mut impl FnMut(TraceEvent)) {
         match *record {
             Record::Sample { stamp, raw } => self.sample(stamp, raw, look),
             Record::Switch { stamp, left } => {
                 let task = self.task(stamp.tid);
                 let what = if left { What::Left { task } } else { What::Runs { task } };
                 let Stamp { at, cpu, .. } = stamp;
-                look(Event { at, cpu, task, context: Context::Task, what });
+                look(TraceEvent { at, cpu, task, context: Context::Task, what });
             }
-            Record::Lost { count, at } => look(Event {
+            Record::Lost { count, at } => look(TraceEvent {
                 at,
                 cpu: 0,
                 task: 0,
@@ -151,7 +147,7 @@ impl Decoder {
         }
     }
 
-    fn sample(&mut self, stamp: Stamp, raw: &[u8], look: &mut impl FnMut(Event)) {
+    fn sample(&mut self, stamp: Stamp, raw: &[u8], look: &mut impl FnMut(TraceEvent)) {
         let Some(id) = raw.first_chunk::<2>() else { return };
         let Some(known) = self.known.get(&u16::from_ne_bytes(*id)) else { return };
         let number = |field: &Option<Field>| field.as_ref().and_then(|field| field.number(raw));
@@ -169,7 +165,7 @@ impl Decoder {
             self.pids.insert(task, stamp.pid);
         }
         let Stamp { at, cpu, .. } = stamp;
-        let mut emit = |what| look(Event { at, cpu, task, context, what });
+        let mut emit = |what| look(TraceEvent { at, cpu, task, context, what });
         let [first, second] = [0, 1].map(|index| known.fields[index].as_ref());
         let value = first.and_then(|field| field.number(raw));
         if known.event == CONNECTS {
@@ -202,7 +198,7 @@ impl Decoder {
     }
 }
 
-/// What a tracepoint tells whose first field has this value.
+/// The event of a tracepoint whose first field has this value.
 fn what(known: &Known, value: Option<u64>, raw: &[u8]) -> Option<What> {
     let bytes = || known.fields[1].as_ref()?.signed(raw);
     Some(match known.event {
@@ -227,7 +223,6 @@ fn what(known: &Known, value: Option<u64>, raw: &[u8]) -> Option<What> {
     })
 }
 
-/// Whom a socket connects to.
 fn peer(format: &Format, raw: &[u8]) -> Option<SocketAddr> {
     /// `AF_INET6`.
     const SIX: u64 = 10;
@@ -279,7 +274,7 @@ mod tests {
         Decoder::new(names.into_iter().zip(&formats))
     }
 
-    fn events(decoder: &mut Decoder, stamp: Stamp, raw: &[u8]) -> Vec<Event> {
+    fn events(decoder: &mut Decoder, stamp: Stamp, raw: &[u8]) -> Vec<TraceEvent> {
         let mut events = Vec::new();
         decoder.decode(&Record::Sample { stamp, raw }, &mut |event| events.push(event));
         events
@@ -295,7 +290,7 @@ mod tests {
         let mut decoder = decoder();
         let seen = events(&mut decoder, stamp, &raw(2303, 0x10, 0, &rest));
         let what = What::Received { packet: 0xabc, device: 0 };
-        assert_eq!(seen, [Event { at: 5, cpu: 1, task: 0, context: Context::Softirq, what }]);
+        assert_eq!(seen, [TraceEvent { at: 5, cpu: 1, task: 0, context: Context::Softirq, what }]);
         assert_eq!(decoder.device(0), "eth0");
         assert_eq!(decoder.device(9), "?");
     }

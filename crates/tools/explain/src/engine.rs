@@ -1,23 +1,23 @@
 //! From events to the paths of requests. Pure.
 //!
 //! A packet that arrives is an [`Arrival`]: what its processor did just before (interrupt, software
-//! interrupt), that it entered the stack, that a socket got it, whom that woke. A call that sends
+//! interrupt), that it entered the stack, that a socket got it, which thread that woke. A call that sends
 //! is a [`Departure`]: which packet it gave to a device, when the driver had it. A request is a
 //! departure, and the first arrival on the same socket after it, up to the return of the call that
 //! takes it; a served request is the other way round. Which of the two a socket is for, its events
-//! do not tell: an answer is followed by the next request just as a request is by its answer. So
-//! the engine tells both, and whoever knows picks ([`Role`]).
+//! do not show: an answer is followed by the next request just as a request is by its answer. So
+//! the engine reports both, and its caller picks ([`Role`]).
 //!
 //! Events belong together by addresses: a socket's is in the events of sending, of data that
 //! is ready, and of receiving; a packet's in those of the device and of copying. Where a kernel
-//! has no event that names the socket, the packet that was copied tells.
+//! has no event that names the socket, the packet that was copied shows it.
 //!
-//! Call [`Engine::see`] with events in the order of their times. Where events were lost nothing is
+//! SystemCall [`Engine::see`] with events in the order of their times. Where events were lost nothing is
 //! guessed: all that was under way is forgotten, and counted.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::event::{Context, Event, What};
+use super::event::{Context, TraceEvent, What};
 
 /// Arrivals that are remembered for each socket, and packets for all.
 const ARRIVALS: usize = 16;
@@ -33,13 +33,11 @@ pub(crate) struct Arrival {
     pub number: u64,
     /// The device, as the decoder numbers it.
     pub device: u16,
-    /// The processor.
     pub cpu: u32,
     /// When the interrupt was served that asked for the software interrupt.
     pub interrupt: Option<u64>,
     /// When the software interrupt was asked for.
     pub raised: Option<u64>,
-    /// When it began.
     pub softirq: Option<u64>,
     /// When the packet entered the stack.
     pub received: Option<u64>,
@@ -47,16 +45,13 @@ pub(crate) struct Arrival {
     pub ready: Option<u64>,
     /// When a thread was woken for it.
     pub woken: Option<u64>,
-    /// Which one.
     pub task: u32,
     /// When that thread ran.
     pub runs: Option<u64>,
 }
 
-/// A call that sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Departure {
-    /// The call.
     pub enter: u64,
     /// The packet was given to the device.
     pub queued: Option<u64>,
@@ -66,7 +61,6 @@ pub(crate) struct Departure {
     pub done: Option<u64>,
 }
 
-/// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -87,17 +81,14 @@ pub(crate) struct Path {
     pub fd: i32,
     /// The thread, as the kernel numbers it.
     pub task: u32,
-    /// Who asks.
     pub role: Role,
     /// What was sent; of an answer, the answer.
     pub departure: Option<Departure>,
-    /// What was received.
     pub arrival: Arrival,
     /// When the receiving call was entered, and when it returned.
     pub take: (u64, u64),
 }
 
-/// What could not be followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Untracked {
     /// Events that found no room.
@@ -126,10 +117,9 @@ struct SoftirqEntry {
     interrupt: Option<u64>,
 }
 
-/// What a thread is doing.
 #[derive(Default)]
-struct Task {
-    call: Option<Call>,
+struct TaskState {
+    call: Option<SystemCall>,
     /// When it was woken last, and for which arrival.
     woken: Option<(u64, Option<u64>)>,
     /// The same, after it has run.
@@ -139,7 +129,7 @@ struct Task {
 }
 
 #[derive(Default)]
-struct Call {
+struct SystemCall {
     enter: u64,
     fd: i32,
     departure: Departure,
@@ -159,11 +149,10 @@ struct Socket {
     taken: Option<Path>,
 }
 
-/// Follows packets.
 #[derive(Default)]
 pub(crate) struct Engine {
     cpus: BTreeMap<u32, Cpu>,
-    tasks: BTreeMap<u32, Task>,
+    tasks: BTreeMap<u32, TaskState>,
     sockets: BTreeMap<u64, Socket>,
     arrivals: VecDeque<Arrival>,
     packets: BTreeMap<u64, u64>,
@@ -172,28 +161,27 @@ pub(crate) struct Engine {
     next: u64,
     /// Receiving alone is of interest: a path ends when its packet is copied.
     only_receiving: bool,
-    /// This kernel tells of data that is ready.
+    /// This kernel has an event for data that is ready.
     names_sockets: bool,
     /// What could not be followed.
     pub untracked: Untracked,
 }
 
 impl Engine {
-    /// Follows requests.
     #[must_use]
     pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    /// Follows packets that are received, whoever takes them.
+    /// Follows packets that are received, by any thread.
     #[must_use]
     pub(crate) fn of_arrivals() -> Self {
         Self { only_receiving: true, ..Self::default() }
     }
 
     /// Sees an event; the path that ends with it.
-    pub(crate) fn see(&mut self, event: &Event) -> Option<Path> {
-        let Event { at, task, .. } = *event;
+    pub(crate) fn see(&mut self, event: &TraceEvent) -> Option<Path> {
+        let TraceEvent { at, task, .. } = *event;
         match event.what {
             What::Interrupt { .. } | What::SoftirqRaised | What::SoftirqBegan => {
                 self.interrupted(event);
@@ -219,7 +207,7 @@ impl Engine {
             }
             What::CallEnter { fd } => {
                 let departure = Departure { enter: at, ..Departure::default() };
-                let call = Call { enter: at, fd, departure, ..Call::default() };
+                let call = SystemCall { enter: at, fd, departure, ..SystemCall::default() };
                 self.tasks.entry(task).or_default().call = Some(call);
             }
             What::Sent { socket, bytes } if bytes > 0 => self.sent(task, socket),
@@ -254,7 +242,7 @@ impl Engine {
         self.pause();
     }
 
-    fn interrupted(&mut self, event: &Event) {
+    fn interrupted(&mut self, event: &TraceEvent) {
         let cpu = self.cpus.entry(event.cpu).or_default();
         match event.what {
             What::Interrupt { .. } => cpu.interrupt = Some(event.at),
@@ -276,7 +264,7 @@ impl Engine {
         }
     }
 
-    fn received(&mut self, event: &Event, packet: u64, device: u16) {
+    fn received(&mut self, event: &TraceEvent, packet: u64, device: u16) {
         let number = self.next;
         self.next += 1;
         let cpu = self.cpus.entry(event.cpu).or_default();
@@ -309,12 +297,12 @@ impl Engine {
     }
 
     /// The arrival that a processor works on in this very context.
-    fn current(&self, event: &Event) -> Option<u64> {
+    fn current(&self, event: &TraceEvent) -> Option<u64> {
         let (number, task, context) = self.cpus.get(&event.cpu)?.current?;
         (task == event.task && context == event.context).then_some(number)
     }
 
-    fn ready(&mut self, event: &Event, socket: u64) {
+    fn ready(&mut self, event: &TraceEvent, socket: u64) {
         self.names_sockets = true;
         // A socket that was in use gets its data later, from the thread that used it.
         let Some(number) = self.current(event) else { return };
@@ -328,7 +316,7 @@ impl Engine {
         arrivals.push_back(number);
     }
 
-    fn woken(&mut self, event: &Event, task: u32) {
+    fn woken(&mut self, event: &TraceEvent, task: u32) {
         let number = self.current(event);
         if let Some(arrival) = number.and_then(|number| self.arrival(number)) {
             arrival.woken.get_or_insert(event.at);
@@ -445,13 +433,13 @@ impl Engine {
         }
     }
 
-    fn copied(&mut self, event: &Event, packet: u64) -> Option<Path> {
+    fn copied(&mut self, event: &TraceEvent, packet: u64) -> Option<Path> {
         let number = self.packets.get(&packet).copied();
         if self.only_receiving {
             self.packets.remove(&packet);
             self.tasks.entry(event.task).or_default().has_copied = true;
             let arrival = *number.and_then(|number| self.arrival(number))?;
-            // Its address was used again, for a packet that somebody else copies.
+            // Its address was used again, for a packet that another thread copies.
             if arrival.ready.is_none() && self.names_sockets {
                 return None;
             }
@@ -464,7 +452,7 @@ impl Engine {
 
     /// Something was received from a socket. The kernel copies short datagrams without an event for
     /// it; then it was the first one that was there.
-    fn took_one(&mut self, event: &Event, socket: u64) -> Option<Path> {
+    fn took_one(&mut self, event: &TraceEvent, socket: u64) -> Option<Path> {
         let task = self.tasks.entry(event.task).or_default();
         let has_copied = std::mem::take(&mut task.has_copied);
         let arrivals = &mut self.sockets.get_mut(&socket)?.arrivals;
@@ -478,7 +466,7 @@ impl Engine {
     }
 
     /// A packet that was received and is taken now.
-    fn reception(&self, event: &Event, socket: u64, mut arrival: Arrival) -> Path {
+    fn reception(&self, event: &TraceEvent, socket: u64, mut arrival: Arrival) -> Path {
         self.who_woke(event.task, &mut arrival);
         Path {
             socket,

@@ -8,12 +8,12 @@ const CLIENT: u32 = 100;
 const OTHER: u32 = 200;
 const SOCKET: u64 = 0xff01;
 
-fn event(at: u64, cpu: u32, task: u32, context: Context, what: What) -> Event {
-    Event { at, cpu, task, context, what }
+fn event(at: u64, cpu: u32, task: u32, context: Context, what: What) -> TraceEvent {
+    TraceEvent { at, cpu, task, context, what }
 }
 
 /// The client on processor 0 sends packet `sent`, and sleeps.
-fn ask(start: u64, sent: u64) -> Vec<Event> {
+fn ask(start: u64, sent: u64) -> Vec<TraceEvent> {
     let client = |after, what| event(start + after, 0, CLIENT, Thread, what);
     vec![
         client(0, What::CallEnter { fd: 5 }),
@@ -28,7 +28,7 @@ fn ask(start: u64, sent: u64) -> Vec<Event> {
 }
 
 /// Packet `came` arrives on processor 1, and the client is woken, runs on 0, and takes it.
-fn answer(start: u64, came: u64) -> Vec<Event> {
+fn answer(start: u64, came: u64) -> Vec<TraceEvent> {
     let idle = |after, context, what| event(start + after, 1, 0, context, what);
     let client = |after, what| event(start + after, 0, CLIENT, Thread, what);
     vec![
@@ -45,7 +45,7 @@ fn answer(start: u64, came: u64) -> Vec<Event> {
     ]
 }
 
-fn paths_of(engine: &mut Engine, mut events: Vec<Event>) -> Vec<Path> {
+fn paths_of(engine: &mut Engine, mut events: Vec<TraceEvent>) -> Vec<Path> {
     events.sort_by_key(|event| event.at);
     events.iter().filter_map(|event| engine.see(event)).collect()
 }

@@ -20,96 +20,78 @@ pub(crate) enum What {
         /// The first argument, which for most is a descriptor.
         fd: i32,
     },
-    /// That call returns.
     CallExit,
     /// Within a call: that many bytes were sent through a socket.
     Sent {
-        /// The socket.
         socket: u64,
         /// Bytes; below 0 for a failure.
         bytes: i64,
     },
     /// Within a call: that many bytes were received from a socket.
     Took {
-        /// The socket.
         socket: u64,
         /// Bytes; below 0 for a failure.
         bytes: i64,
     },
     /// A packet was given to a device, whose queueing discipline may keep it.
     DeviceQueued {
-        /// The packet.
         packet: u64,
     },
     /// A packet was given to the driver.
     DriverCalled {
-        /// The packet.
         packet: u64,
     },
     /// The driver has taken it.
     DriverDone {
-        /// The packet.
         packet: u64,
     },
     /// An interrupt is served.
     Interrupt {
-        /// Its number.
         number: u32,
     },
     /// Receiving in a software interrupt is asked for.
     SoftirqRaised,
-    /// It begins.
     SoftirqBegan,
     /// A packet enters the stack.
     Received {
-        /// The packet.
         packet: u64,
         /// The device that it came by, as numbered by the decoder.
         device: u16,
     },
     /// Data is in a socket, and its waiters are woken.
     SocketReady {
-        /// The socket.
         socket: u64,
     },
     /// A thread copies a packet to the program's memory.
     Copied {
-        /// The packet.
         packet: u64,
     },
     /// A thread is woken.
     Woken {
-        /// Which one.
         task: u32,
     },
     /// A thread gets a processor.
     Runs {
-        /// Which one.
         task: u32,
     },
     /// A thread leaves its processor.
     Left {
-        /// Which one.
         task: u32,
     },
     /// That many events are missing before this one.
     Lost {
-        /// How many.
         count: u64,
     },
 }
 
-/// Something that happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Event {
+pub(crate) struct TraceEvent {
     /// When, in nanoseconds of `CLOCK_MONOTONIC`.
     pub at: u64,
-    /// On which processor.
     pub cpu: u32,
     /// Which thread had the processor.
     pub task: u32,
     /// Whether that thread did it.
     pub context: Context,
-    /// What.
     pub what: What,
 }

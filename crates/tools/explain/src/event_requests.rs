@@ -1,4 +1,4 @@
-//! Which tracepoints tell the path of a packet, with what filters.
+//! Which tracepoints show the path of a packet, with what filters.
 //!
 //! The kernel looks at filters before it writes anything, so what they hold back costs a tenth of
 //! what is written. What threads do is asked for those that matter alone; what their packets meet,
@@ -11,10 +11,21 @@ use tracepoints::calls::{RECEIVING, SENDING, filter};
 use tracepoints::{EventRequest, Unit};
 
 use super::hold;
-use super::target::Target;
 use super::task_filter::TaskFilter;
 
-/// Which events to ask for.
+/// Who is traced.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    /// Threads of this process that have a name; of the network only a device, if one is named.
+    Threads {
+        name: String,
+        device: Option<String>,
+    },
+    /// A program that is started later (`Tracer::follow`), under this name.
+    Program(String),
+    Device(String),
+}
+
 #[must_use]
 pub(crate) fn event_requests(target: &Target, tasks: &TaskFilter) -> Vec<EventRequest> {
     match target {
@@ -55,7 +66,7 @@ fn of_threads(tasks: &TaskFilter, device: Option<&str>) -> Vec<EventRequest> {
 
 fn of_device(device: &str, tasks: &TaskFilter) -> Vec<EventRequest> {
     let mut requests = receiving(Some(device));
-    // Whoever copies is whoever matters, and this is how they show; short datagrams are copied
+    // Threads that copy are those that matter; short datagrams are copied
     // without an event.
     requests.push(request("skb:skb_copy_datagram_iovec", None));
     requests.push(request("sock:sock_recv_length", None));
@@ -63,7 +74,6 @@ fn of_device(device: &str, tasks: &TaskFilter) -> Vec<EventRequest> {
     requests
 }
 
-/// Threads are woken, and run.
 fn wake_ups(tasks: &TaskFilter) -> [EventRequest; 2] {
     let switches = [("prev_comm", "prev_pid"), ("next_comm", "next_pid")];
     [
@@ -72,10 +82,9 @@ fn wake_ups(tasks: &TaskFilter) -> [EventRequest; 2] {
     ]
 }
 
-/// From the interrupt to the socket.
 fn receiving(device: Option<&str>) -> Vec<EventRequest> {
     const RECEIVE: &str = "vec == 3";
-    // AF_INET and AF_INET6: what programs of this host tell each other is no matter.
+    // AF_INET and AF_INET6: traffic between programs of this host does not matter.
     const INTERNET: &str = "family == 2 || family == 10";
     let name = device.map(|device| format!("name == \"{device}\""));
     let mut requests = vec![

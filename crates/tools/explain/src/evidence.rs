@@ -1,6 +1,6 @@
 //! What is known beside the stages, and what follows for the far side. Pure.
 //!
-//! Between the moment a packet is given to our NIC and the moment our NIC tells us of the answer,
+//! Between the moment a packet is given to our NIC and the moment our NIC announces the answer,
 //! no event of this host says what happens. But requests that have something left out do
 //! ([`super::traffic`]): what a handshake does not take, the far program takes; what is quicker
 //! back to back was asleep; answers to a pair that come together were held together.
@@ -8,25 +8,21 @@
 use base::quantiles::Quantiles;
 use serde::Serialize;
 
-use super::traffic::{Pair, Record, RequestKind};
+use super::traffic::{Pair, RequestKind, RequestRecord};
 
 /// What is known of the hold of our own NIC.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OwnHold {
-    /// The NIC counts it.
     Counted {
-        /// All holds since the lab began.
         hold_us: Quantiles,
-        /// The lab whose NIC it is.
         lab: String,
     },
-    /// The NIC's stamps tell it, with a microsecond or two of DMA and interrupt in it.
+    /// The NIC's stamps show it, with a microsecond or two of DMA and interrupt in it.
     Stamped {
-        /// Holds of the answers that have stamps.
         hold_us: Quantiles,
     },
-    /// The driver tells how long the NIC is to wait, which it may do or not.
+    /// The driver reports how long the NIC is to wait, which it may do or not.
     Set {
         /// `rx-usecs`.
         rx_usecs: u32,
@@ -41,7 +37,6 @@ pub enum OwnHold {
     },
     /// There is nothing to wait with: loopback, or a pair of virtual devices.
     None,
-    /// The driver does not tell.
     Unknown,
 }
 
@@ -49,7 +44,7 @@ pub enum OwnHold {
 const FEW_STAMPS: usize = 5;
 
 impl OwnHold {
-    /// What stamps tell, where the NIC does not count: how long it `kept` answers, in nanoseconds.
+    /// The hold by stamps, where the NIC does not count: how long it `kept` answers, in nanoseconds.
     #[must_use]
     pub fn or_stamped(self, kept: &[u64]) -> Self {
         match (self, quantiles(kept.iter().copied())) {
@@ -88,9 +83,8 @@ pub struct References {
 }
 
 impl References {
-    /// The medians of a record.
     #[must_use]
-    pub fn of(record: &Record) -> Self {
+    pub fn of(record: &RequestRecord) -> Self {
         let kind = |kind: RequestKind| {
             let all = record.asked.iter().filter(|asked| asked.kind == kind);
             median_us(all.map(|asked| asked.to - asked.from))
@@ -136,21 +130,19 @@ pub enum Far {
     SomeHold,
     /// Nothing of these: the way is as long as that.
     Way,
-    /// The way, or a hold of the far side: the pairs cannot tell.
+    /// The way, or a hold of the far side: the pairs do not show which.
     WayOrHold,
-    /// There were no references.
     Unknown,
 }
 
 /// How much faster, in microseconds, something has to be to count: less is the noise of schedulers.
 const NOTABLE: f64 = 25.0;
 
-/// What the stages tell, in microseconds.
+/// Times of the stages, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Times {
     /// From our NIC until the interrupt for the answer, typically.
     pub far_us: f64,
-    /// The same, of requests back to back.
     pub far_busy_us: Option<f64>,
     /// From there until the program has the answer.
     pub own_in_us: f64,
@@ -241,29 +233,49 @@ mod tests {
         Times { far_us, far_busy_us, own_in_us: 20.0 }
     }
 
+    /// What the far side is found to do, by the time beyond our NIC, the same of requests back to
+    /// back, and the references.
     #[test]
-    fn pairs_further_apart_than_a_hold_leave_way_and_hold_undecided() {
-        // A hold of 50 us is most of these 60 us, and shorter than the 75 us of the pair.
-        assert_eq!(far(times(60.0, Some(55.0)), &plain(), &OwnHold::None), Far::WayOrHold);
-        // Answers that came together for another reason decide nothing either.
-        let late = References { pair_came_us: Some(5.0), ..plain() };
-        assert_eq!(far(times(60.0, Some(55.0)), &late, &OwnHold::None), Far::WayOrHold);
-        let near = References { pair_sent_us: Some(250.0), pair_came_us: Some(245.0), ..held() };
-        assert_eq!(far(times(260.0, Some(258.0)), &near, &OwnHold::None), Far::WayOrHold);
-    }
-
-    #[test]
-    fn lost_pairs_leave_way_and_hold_undecided() {
+    fn references_decide_or_leave_undecided() {
+        let far_apart =
+            References { pair_sent_us: Some(250.0), pair_came_us: Some(250.0), ..held() };
         let lost = References { pair_sent_us: None, pair_came_us: None, ..held() };
-        assert_eq!(far(times(260.0, Some(258.0)), &lost, &OwnHold::None), Far::WayOrHold);
-    }
-
-    #[test]
-    fn long_way_is_a_way_if_pairs_show_it() {
         let long = References { spaced_us: 10_040.0, handshake_us: Some(10_030.0), ..plain() };
-        assert_eq!(far(times(10_000.0, Some(9_990.0)), &long, &OwnHold::Unknown), Far::Way);
         let apart = References { pair_sent_us: Some(100.0), pair_came_us: Some(90.0), ..held() };
-        assert_eq!(far(times(260.0, Some(258.0)), &apart, &OwnHold::None), Far::Way);
+        let slow = References { spaced_us: 400.0, back_to_back_us: Some(390.0), ..plain() };
+        let sleepy = References { spaced_us: 400.0, back_to_back_us: Some(95.0), ..plain() };
+        let asleep = References { spaced_us: 300.0, handshake_us: Some(295.0), ..plain() };
+        // A handshake is short: a NIC may hold requests alone, by their length.
+        let by_length = |of: References| References { handshake_us: Some(92.0), ..of };
+        let came = |pair_came_us| References { pair_came_us: Some(pair_came_us), ..held() };
+        let none = References { spaced_us: 300.0, ..References::default() };
+        for (name, far_us, busy_us, references, expected) in [
+            // A hold of 50 us is most of these 60 us, and shorter than the 75 us of the pair.
+            ("pairs too far apart", 60.0, Some(55.0), plain(), Far::WayOrHold),
+            (
+                "together for another reason",
+                60.0,
+                Some(55.0),
+                References { pair_came_us: Some(5.0), ..plain() },
+                Far::WayOrHold,
+            ),
+            ("pairs as far apart as the way", 260.0, Some(258.0), far_apart, Far::WayOrHold),
+            ("lost pairs", 260.0, Some(258.0), lost, Far::WayOrHold),
+            ("a long way", 10_000.0, Some(9_990.0), long, Far::Way),
+            ("pairs that exclude a hold", 260.0, Some(258.0), apart, Far::Way),
+            ("what a handshake does not take", 360.0, Some(352.0), slow, Far::SlowProgram),
+            ("asleep without a load", 360.0, Some(58.0), sleepy, Far::SleepyProgram),
+            ("back to back was not traced", 360.0, None, sleepy, Far::SleepyProgram),
+            ("a hold by length", 260.0, Some(258.0), by_length(held()), Far::ProgramOrHold),
+            ("the same, lost", 260.0, Some(258.0), by_length(lost), Far::ProgramOrHold),
+            ("the same, far apart", 260.0, Some(258.0), by_length(far_apart), Far::ProgramOrHold),
+            ("no hold by length", 260.0, Some(258.0), by_length(came(150.0)), Far::SlowProgram),
+            ("quicker back to back", 260.0, Some(60.0), asleep, Far::SleepyMachine),
+            ("no references", 260.0, None, none, Far::Unknown),
+        ] {
+            let found = far(times(far_us, busy_us), &references, &OwnHold::None);
+            assert_eq!(found, expected, "{name}");
+        }
     }
 
     #[test]
@@ -306,59 +318,20 @@ mod tests {
     }
 
     #[test]
-    fn what_a_handshake_does_not_take_is_the_program() {
-        let slow = References { spaced_us: 400.0, back_to_back_us: Some(390.0), ..plain() };
-        assert_eq!(far(times(360.0, Some(352.0)), &slow, &OwnHold::Unknown), Far::SlowProgram);
-        let sleepy = References { spaced_us: 400.0, back_to_back_us: Some(95.0), ..plain() };
-        assert_eq!(far(times(360.0, Some(58.0)), &sleepy, &OwnHold::Unknown), Far::SleepyProgram);
-    }
-
-    /// A handshake is short: a NIC may hold requests alone, by their length.
-    #[test]
-    fn hold_of_long_packets_is_not_blamed_on_the_program() {
-        let by_length = References { handshake_us: Some(92.0), ..held() };
-        assert_eq!(far(times(260.0, Some(258.0)), &by_length, &OwnHold::None), Far::ProgramOrHold);
-        let lost = References { pair_sent_us: None, pair_came_us: None, ..by_length };
-        assert_eq!(far(times(260.0, Some(258.0)), &lost, &OwnHold::None), Far::ProgramOrHold);
-        let far_apart = References { pair_sent_us: Some(250.0), pair_came_us: Some(250.0), ..lost };
-        assert_eq!(far(times(260.0, Some(258.0)), &far_apart, &OwnHold::None), Far::ProgramOrHold);
-        let apart = References { pair_came_us: Some(150.0), ..by_length };
-        assert_eq!(far(times(260.0, Some(258.0)), &apart, &OwnHold::None), Far::SlowProgram);
-    }
-
-    #[test]
-    fn what_is_quicker_back_to_back_was_asleep() {
-        let asleep = References { spaced_us: 300.0, handshake_us: Some(295.0), ..plain() };
-        assert_eq!(far(times(260.0, Some(60.0)), &asleep, &OwnHold::Unknown), Far::SleepyMachine);
-    }
-
-    #[test]
-    fn requests_back_to_back_need_not_be_traced() {
-        let sleepy = References { spaced_us: 400.0, back_to_back_us: Some(95.0), ..plain() };
-        assert_eq!(far(times(360.0, None), &sleepy, &OwnHold::Unknown), Far::SleepyProgram);
-    }
-
-    #[test]
-    fn without_references_nothing_is_claimed() {
-        let none = References { spaced_us: 300.0, ..References::default() };
-        assert_eq!(far(times(260.0, None), &none, &OwnHold::Unknown), Far::Unknown);
-    }
-
-    #[test]
     fn medians_are_by_kind() {
         let asked = |kind, length: u64| super::super::traffic::RequestTimes {
             kind,
             from: 5,
             to: 5 + length,
         };
-        let record = Record {
+        let record = RequestRecord {
             asked: vec![
                 asked(RequestKind::Spaced, 3_000),
                 asked(RequestKind::Pair, 9_000),
                 asked(RequestKind::BackToBack, 1_000),
             ],
             pairs: vec![Pair { sent: 30_000, came: 2_000 }],
-            ..Record::default()
+            ..RequestRecord::default()
         };
         let references = References::of(&record);
         assert_eq!((references.spaced_us, references.back_to_back_us), (3.0, Some(1.0)));

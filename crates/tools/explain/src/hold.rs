@@ -14,10 +14,10 @@ use lab::control::client;
 /// Holds that are shorter than this, in microseconds, are none.
 const NO_HOLD: f64 = 0.5;
 
-/// The same where stamps tell: DMA and interrupt are in it.
+/// The same by stamps: DMA and interrupt are in it.
 const NO_STAMPED_HOLD: f64 = 4.0;
 
-/// Takes the hold that the NIC counts, or that its stamps tell, out of the far side's time.
+/// Takes the hold that the NIC counts, or that its stamps show, out of the far side's time.
 pub(crate) fn split(paths: &mut Collection, hold: &OwnHold) {
     let (us, none) = match hold {
         OwnHold::Counted { hold_us, .. } => (hold_us.p50, NO_HOLD),

@@ -33,6 +33,10 @@
 //! - [`sockets`]: which requests belong to which connection.
 
 #![forbid(unsafe_code)]
+#![allow(
+    missing_docs,
+    reason = "the command alone uses this: names say what their comments do not"
+)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod answer;
@@ -50,7 +54,6 @@ pub mod sockets;
 pub mod stages;
 mod stamped;
 mod summary;
-mod target;
 mod task_filter;
 mod tracer;
 mod traffic;

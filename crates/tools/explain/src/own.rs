@@ -8,13 +8,13 @@ use anyhow::{Context, Result, anyhow, ensure};
 use base::quantiles::nearest_rank;
 
 use super::engine::{Path, Role};
+use super::event_requests::Target;
 use super::evidence::{self, OwnHold, References};
 use super::report::{Explained, LeftOut, Report, SumError};
 use super::stages::{self, Lengths, Stage};
 use super::summary::Collection;
-use super::target::Target;
 use super::tracer::Tracer;
-use super::traffic::{Manner, Record, RequestKind, RequestTimes, Requester};
+use super::traffic::{Manner, RequestKind, RequestRecord, RequestTimes, Requester};
 use super::verdict::VerdictInput;
 use super::{hold, stamped};
 use netdev::routes;
@@ -30,14 +30,11 @@ const WIDEST: u64 = 1_000_000_000;
 /// The most addresses of a name that are tried.
 const MAX_ADDRESSES: usize = 8;
 
-/// What to ask, and how.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Name or address.
     pub host: String,
     /// Where the echo is.
     pub port: u16,
-    /// Over UDP.
     pub udp: bool,
     /// Bytes of a request.
     pub size: usize,
@@ -50,7 +47,7 @@ pub struct Settings {
 /// Asks, and explains.
 ///
 /// # Errors
-/// If nobody answers, or tracing is refused.
+/// If there is no answer, or tracing is refused.
 pub fn explain(settings: &Settings) -> Result<Report> {
     explain_each(settings, |_, _| {})
 }
@@ -58,7 +55,7 @@ pub fn explain(settings: &Settings) -> Result<Report> {
 /// The same; `each` gets every request's nanoseconds in a stage, for all stages that occur.
 ///
 /// # Errors
-/// If nobody answers, or tracing is refused.
+/// If there is no answer, or tracing is refused.
 pub fn explain_each(settings: &Settings, each: impl FnMut(Stage, u64)) -> Result<Report> {
     let addresses = resolve(&settings.host, settings.port)?;
     let manner = Manner {
@@ -73,8 +70,8 @@ pub fn explain_each(settings: &Settings, each: impl FnMut(Stage, u64)) -> Result
     let client = thread::Builder::new().name(ASKS.into()).spawn(move || {
         let mut requester = connect(&addresses, manner)?;
         let _ = sender.send((requester.local()?, requester.remote(), requester.round_trip()));
-        // If tracing is refused, nobody waits for us.
-        let Ok(stamps) = ready.recv() else { return Ok(Record::default()) };
+        // If tracing is refused, no one reads the result.
+        let Ok(stamps) = ready.recv() else { return Ok(RequestRecord::default()) };
         if stamps {
             // Some echoes take no second connection; then there are no stamps.
             let _ = requester.stamp();
@@ -111,7 +108,7 @@ pub fn explain_each(settings: &Settings, each: impl FnMut(Stage, u64)) -> Result
 struct Findings {
     device: Option<String>,
     own_hold: OwnHold,
-    record: Record,
+    record: RequestRecord,
     paths: Vec<Path>,
     account: super::tracer::Account,
 }
@@ -190,7 +187,7 @@ struct Matched {
 }
 
 /// Finds the request of each path, and what the program measured of it.
-fn matched(record: &Record, paths: &[Path]) -> Matched {
+fn matched(record: &RequestRecord, paths: &[Path]) -> Matched {
     let (mut spaced, mut back_to_back) = (Collection::default(), Collection::default());
     let mut errors = Vec::new();
     for path in paths {
@@ -271,13 +268,13 @@ mod tests {
     #[test]
     fn paths_find_their_requests_and_what_is_outside_of_the_kernel() {
         let asked = |kind, from, to| RequestTimes { kind, from, to };
-        let record = Record {
+        let record = RequestRecord {
             asked: vec![
                 asked(RequestKind::Spaced, 1_000, 2_000),
                 asked(RequestKind::BackToBack, 2_100, 3_000),
                 asked(RequestKind::Spaced, 4_000, 5_000),
             ],
-            ..Record::default()
+            ..RequestRecord::default()
         };
         let paths = [path(1_005, 1_995), path(2_110, 2_990), path(3_500, 3_600)];
         let matched = matched(&record, &paths);

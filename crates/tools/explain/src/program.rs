@@ -1,5 +1,5 @@
 //! `earmark explain -- CMD`: the sockets of a real program, while it runs; and `earmark explain
-//! DEV`: what a device receives, whoever it is for.
+//! DEV`: what a device receives, for all programs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,12 +11,12 @@ use sys::clock;
 
 use super::decode::Decoder;
 use super::engine::{Path as Followed, Role};
+use super::event_requests::Target;
 use super::evidence::{Far, OwnHold};
 use super::report::{EndReason, Explained, LeftOut, ProgramRun, Report};
 use super::signals::Signals;
 use super::sockets::{self, Names};
 use super::summary::Collection;
-use super::target::Target;
 use super::tracer::{Account, Tracer};
 use super::verdict::VerdictInput;
 use super::{hold, stages};

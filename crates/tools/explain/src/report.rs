@@ -20,25 +20,20 @@ const WIDTH: f64 = 30.0;
 pub struct Explained {
     /// Of what, such as `TCP requests to 10.9.0.2:7`.
     pub subject: String,
-    /// Who asks.
     pub role: Role,
-    /// The stages.
     #[serde(flatten)]
     pub summary: Summary,
-    /// What to make of it.
     pub verdict: Option<Verdict>,
 }
 
 /// What the program measured of a request and no event of the kernel covers, as a share of it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SumError {
-    /// The median of all requests.
     pub p50: f64,
     /// The 99th percentile.
     pub p99: f64,
 }
 
-/// All of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The device, if one is looked at.
@@ -49,9 +44,7 @@ pub struct Report {
     pub references: Option<References>,
     /// By how much events of the kernel miss what the program measured.
     pub sum_error: Option<SumError>,
-    /// What was traced, and what was not.
     pub account: Account,
-    /// What was found.
     pub explained: Vec<Explained>,
     /// What was followed and is not in `explained`.
     pub left_out: LeftOut,
@@ -62,14 +55,11 @@ pub struct Report {
 /// Requests that were followed and have no table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
-    /// Of so many sockets, or receivers.
     pub sockets: usize,
-    /// So many requests.
     pub requests: usize,
 }
 
 impl LeftOut {
-    /// Adds a socket with its requests.
     pub fn add(&mut self, requests: usize) {
         self.sockets += 1;
         self.requests += requests;
@@ -80,25 +70,21 @@ impl LeftOut {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndReason {
-    /// The program ended.
     Program,
     /// `--duration` was over.
     Duration,
-    /// A signal came.
     Signal,
 }
 
 /// How the look at a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ProgramRun {
-    /// What ended it.
     pub end: EndReason,
     /// How long it took, in seconds.
     pub traced_for_s: f64,
 }
 
 impl Report {
-    /// For people.
     #[must_use]
     pub fn text(&self, width: Width) -> String {
         let mut text = String::new();
@@ -113,7 +99,6 @@ impl Report {
         text
     }
 
-    /// Why there is no table.
     fn why_nothing(&self) -> String {
         let LeftOut { sockets, requests } = self.left_out;
         let why = match self.program {
@@ -191,7 +176,7 @@ impl Report {
         text
     }
 
-    /// Stages that this device does not have, or that cannot be told from others.
+    /// Stages that this device does not have, or that cannot be separated from others.
     fn merged(&self) -> Vec<&'static str> {
         let has = |stage: Stage| {
             self.explained.iter().any(|one| one.summary.stages.iter().any(|row| row.stage == stage))
@@ -210,8 +195,8 @@ impl Report {
                     "This NIC is set not to hold packets (ethtool -c)."
                 }
                 OwnHold::Set { up_to_us: Some(_), .. } => {
-                    "What `earmark show` tells of its settings may be the hold of this NIC within `wire \
-                     and far side`: it gives no time stamps of its own to tell them apart."
+                    "The longest hold in `earmark show` may be the hold of this NIC within `wire \
+                     and far side`: it gives no time stamps of its own to separate them."
                 }
                 OwnHold::Set { up_to_us: None, .. } => {
                     "How long this NIC holds packets does not follow from its settings (earmark \
@@ -288,8 +273,8 @@ fn verdict_text(verdict: &Verdict, total: f64) -> String {
     );
     let _ = writeln!(text, "What it takes: {}.", verdict.takes);
     let _ = writeln!(text, "What that costs: {}.", verdict.costs);
-    if !verdict.acquitted.is_empty() {
-        let _ = writeln!(text, "Not the cause: {}.", verdict.acquitted.join(", "));
+    if !verdict.ruled_out.is_empty() {
+        let _ = writeln!(text, "Not the cause: {}.", verdict.ruled_out.join(", "));
     }
     text
 }

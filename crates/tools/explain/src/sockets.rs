@@ -8,7 +8,6 @@ use std::path::Path;
 /// The state of a TCP socket that accepts connections (`TCP_LISTEN`).
 const LISTENS: &str = "0A";
 
-/// A socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
     /// Such as `TCP 10.9.0.1:41000 -> 10.9.0.2:7`.

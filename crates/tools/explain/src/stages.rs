@@ -1,6 +1,6 @@
 //! A path as stages, whose lengths add up to its whole. Pure.
 //!
-//! A stage ends at a moment that an event tells. Where there is no such event, the stage is not
+//! A stage ends at the moment of an event. Where there is no such event, the stage is not
 //! there, and its time is in the next one that is, with one exception: what ends at an arrival ends
 //! at the first moment of it that is known. A moment that lies before the one ahead of it (a
 //! second packet that an earlier interrupt brought in) makes a stage of length zero.
@@ -30,7 +30,6 @@ pub enum Stage {
     WakeUp,
     /// The data is in the socket, and the program does something else.
     Busy,
-    /// The program takes the data.
     Take,
     /// The program works on a request until it sends the answer.
     Work,
@@ -54,7 +53,6 @@ impl Stage {
         Self::Unaccounted,
     ];
 
-    /// What it is called in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -78,19 +76,16 @@ impl Stage {
 pub(crate) struct Lengths([u64; Stage::ALL.len()]);
 
 impl Lengths {
-    /// The length of a stage.
     #[must_use]
     pub(crate) fn of(&self, stage: Stage) -> u64 {
         self.0[stage as usize]
     }
 
-    /// All of them together.
     #[must_use]
     pub(crate) fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// Adds to a stage.
     pub(crate) fn add(&mut self, stage: Stage, nanos: u64) {
         self.0[stage as usize] += nanos;
     }
@@ -223,28 +218,6 @@ mod tests {
         }
     }
 
-    fn of(path: &Path) -> Vec<(Stage, u64)> {
-        let lengths = lengths(path).unwrap();
-        let stages = Stage::ALL.map(|stage| (stage, lengths.of(stage)));
-        stages.into_iter().filter(|(_, nanos)| *nanos > 0).collect()
-    }
-
-    #[test]
-    fn whole_path_has_all_stages_and_adds_up() {
-        let stages = of(&whole());
-        let expected = [
-            (Stage::StackOut, 3_000),
-            (Stage::NicOut, 1_000),
-            (Stage::Far, 100_000),
-            (Stage::Softirq, 2_000),
-            (Stage::StackIn, 3_500),
-            (Stage::WakeUp, 30_000),
-            (Stage::Take, 1_500),
-        ];
-        assert_eq!(stages, expected);
-        assert_eq!(lengths(&whole()).unwrap().total(), 141_000);
-    }
-
     #[test]
     fn device_without_interrupts_ends_the_far_side_at_the_stack() {
         let mut path = whole();
@@ -291,22 +264,6 @@ mod tests {
         let lengths = lengths(&path).unwrap();
         assert_eq!(lengths.total(), 141_000);
         assert_eq!(lengths.of(Stage::Far), 0);
-    }
-
-    #[test]
-    fn served_request_ends_when_the_answer_leaves() {
-        let mut path = whole();
-        path.role = Role::Answers;
-        path.departure = Some(Departure {
-            enter: 242_000,
-            queued: Some(244_000),
-            called: None,
-            done: Some(245_000),
-        });
-        let lengths = lengths(&path).unwrap();
-        assert_eq!(lengths.of(Stage::Work), 100_000);
-        assert_eq!((lengths.of(Stage::StackOut), lengths.of(Stage::NicOut)), (2_000, 1_000));
-        assert_eq!(lengths.total(), 140_000);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::stages::{Lengths, Stage};
 /// Paths that are kept at most: more do not make quantiles better.
 const MAX_PATHS: usize = 200_000;
 
-/// Fewer paths than this tell what happened to them, and not what happens.
+/// Fewer paths than this make no summary.
 const FEWEST: usize = 5;
 
 /// What many paths take, in a stage or as a whole.
@@ -22,32 +22,24 @@ pub struct StageTimes {
     pub typical_us: f64,
     /// The mean of the slowest hundredth, in microseconds.
     pub slow_us: f64,
-    /// Of all requests.
     pub quantiles_us: Quantiles,
 }
 
-/// One stage of many paths.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct StageRow {
-    /// Which one.
     pub stage: Stage,
-    /// What it takes.
     #[serde(flatten)]
     pub times: StageTimes,
 }
 
-/// Many paths.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// How many.
     pub requests: usize,
     /// The stages that occur, in order.
     pub stages: Vec<StageRow>,
-    /// All stages together.
     pub total: StageTimes,
 }
 
-/// Collects paths.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Collection(Vec<Lengths>);
 
@@ -58,14 +50,12 @@ impl Collection {
         Self(vec![lengths; FEWEST])
     }
 
-    /// Adds one.
     pub(crate) fn add(&mut self, lengths: Lengths) {
         if self.0.len() < MAX_PATHS {
             self.0.push(lengths);
         }
     }
 
-    /// How many there are.
     #[must_use]
     pub(crate) fn len(&self) -> usize {
         self.0.len()
@@ -190,11 +180,7 @@ mod tests {
         assert_eq!(summary.largest().unwrap().stage, Stage::Far);
         assert!((summary.total.slow_us - 5_100.0).abs() < 1e-6);
         assert_eq!(summary.total.quantiles_us.p99, 110.999);
-    }
-
-    #[test]
-    fn stages_that_never_occur_are_left_out() {
-        let summary = collection().summary().unwrap();
+        // Stages that never occur are left out.
         let stages: Vec<Stage> = summary.stages.iter().map(|row| row.stage).collect();
         assert_eq!(stages, [Stage::Far, Stage::WakeUp]);
         assert_eq!(summary.typical(Stage::Hold), 0.0);

@@ -1,8 +1,8 @@
 //! Whose events matter: filters by the names of threads, or by their numbers.
 //!
 //! The kernel's numbers of threads are not those of a namespace. Names are the same everywhere, and
-//! are known before a thread does anything. Others may have the same ones; their paths are told
-//! apart by their processes.
+//! are known before a thread does anything. Others may have the same ones; their paths are
+//! separated by their processes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,12 +13,9 @@ const MAX_NAMES: usize = 30;
 /// The longest name of a thread, in bytes (`TASK_COMM_LEN`, less the zero).
 const MAX_NAME_BYTES: usize = 15;
 
-/// Whose events are seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TaskFilter {
-    /// Those of all threads.
-    Everybody,
-    /// Those of threads with these names.
+    All,
     Names(BTreeSet<String>),
     /// Those of threads with these numbers of the kernel.
     Tasks(BTreeSet<u32>),
@@ -34,7 +31,7 @@ impl TaskFilter {
     fn of(names: BTreeSet<String>) -> Self {
         let quotable = names.iter().all(|name| !name.contains(['"', '\\', '*', '?', '[']));
         if names.is_empty() || names.len() > MAX_NAMES || !quotable {
-            return Self::Everybody;
+            return Self::All;
         }
         Self::Names(names)
     }
@@ -42,7 +39,7 @@ impl TaskFilter {
     /// Also that of this number. Of names, nothing changes.
     pub(crate) fn add(&mut self, task: u32) {
         match self {
-            Self::Everybody => *self = Self::Tasks([task].into()),
+            Self::All => *self = Self::Tasks([task].into()),
             Self::Tasks(tasks) if tasks.len() < MAX_NAMES => {
                 tasks.insert(task);
             }
@@ -50,7 +47,7 @@ impl TaskFilter {
         }
     }
 
-    /// Whether the wake-ups of a thread were let pass, as far as its number tells.
+    /// Whether the wake-ups of a thread were let pass, as far as its number shows.
     #[must_use]
     pub(crate) fn shows(&self, task: u32) -> bool {
         match self {
@@ -66,7 +63,7 @@ impl TaskFilter {
         let mut terms = Vec::new();
         for (name, number) in fields {
             match self {
-                Self::Everybody => return None,
+                Self::All => return None,
                 Self::Names(names) => {
                     terms.extend(names.iter().map(|text| format!("{name} == \"{text}\"")));
                 }
@@ -88,25 +85,23 @@ fn shortened(name: &str) -> String {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProcessTree {
     root: Option<u32>,
-    /// All that were ever seen.
     pids: BTreeSet<u32>,
     names: BTreeSet<String>,
 }
 
 impl ProcessTree {
-    /// Nobody yet, but there will be one of this name.
+    /// Empty; its first process will have this name.
     #[must_use]
     pub(crate) fn new(name: &str) -> Self {
         Self { names: [shortened(name)].into(), ..Self::default() }
     }
 
-    /// The first one.
     pub(crate) fn adopt(&mut self, pid: u32) {
         self.root = Some(pid);
         self.pids.insert(pid);
     }
 
-    /// Whether a process belongs to it; anybody does while there is no first one. A process of
+    /// Whether a process belongs to it; each does while there is no first one. A process of
     /// another namespace has no number here.
     #[must_use]
     pub(crate) fn has(&self, pid: Option<u32>) -> bool {
@@ -130,7 +125,6 @@ impl ProcessTree {
         }
     }
 
-    /// Whose events to see.
     #[must_use]
     pub(crate) fn filter(&self) -> TaskFilter {
         TaskFilter::of(self.names.clone())
@@ -147,7 +141,7 @@ mod tests {
         let named = TaskFilter::named("a-very-long-name-of-a-thread");
         let expected = "prev_comm == \"a-very-long-nam\" || next_comm == \"a-very-long-nam\"";
         assert_eq!(named.filter(&fields).as_deref(), Some(expected));
-        let mut tasks = TaskFilter::Everybody;
+        let mut tasks = TaskFilter::All;
         assert_eq!(tasks.filter(&fields), None);
         tasks.add(7);
         tasks.add(9);
@@ -160,16 +154,16 @@ mod tests {
     fn names_that_no_filter_can_hold_let_everybody_pass() {
         for name in ["a\"b", "a*", "", "x\\"] {
             let filter = TaskFilter::named(name);
-            assert!(filter == TaskFilter::Everybody || name.is_empty(), "{name}");
+            assert!(filter == TaskFilter::All || name.is_empty(), "{name}");
         }
         let many = (0..40).map(|number| number.to_string()).collect();
-        assert_eq!(TaskFilter::of(many), TaskFilter::Everybody);
+        assert_eq!(TaskFilter::of(many), TaskFilter::All);
     }
 
     #[test]
     fn family_of_this_process_has_its_threads() {
         let mut family = ProcessTree::new("program");
-        assert!(family.has(Some(1)), "as long as nobody is known");
+        assert!(family.has(Some(1)), "as long as no process is known");
         family.adopt(std::process::id());
         std::thread::scope(|scope| {
             let (sender, receiver) = std::sync::mpsc::channel::<()>();

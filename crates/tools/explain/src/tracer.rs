@@ -22,9 +22,8 @@ use tracepoints::{Missing, Session};
 
 use super::decode::Decoder;
 use super::engine::{Engine, Path, Untracked};
-use super::event::{Event, What};
-use super::event_requests::event_requests;
-use super::target::Target;
+use super::event::{TraceEvent, What};
+use super::event_requests::{Target, event_requests};
 use super::task_filter::{ProcessTree, TaskFilter};
 
 /// What tracing may cost, of one processor: 1 %, with a margin for what is not counted.
@@ -54,13 +53,10 @@ const YOUNG: u64 = 500_000_000;
 /// What was traced, and what was not.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Account {
-    /// The tracepoints that were used.
     pub events: Vec<&'static str>,
-    /// Those that were not there, and why.
     pub missing: Vec<(&'static str, String)>,
     /// Whether tracefs had to be mounted, for this process alone.
     pub private_tracefs: bool,
-    /// Events that were seen.
     pub seen: u64,
     /// Packets received, and interrupts served, in windows.
     pub packets: u64,
@@ -75,20 +71,16 @@ pub struct Account {
     pub elapsed_s: f64,
     /// CPU time of the thread that traces, in seconds.
     pub own_cpu_s: f64,
-    /// What could not be followed.
-    #[serde(rename = "odds")]
     pub untracked: Untracked,
 }
 
-/// Traces.
 pub(crate) struct Tracer {
     tracefs: Tracefs,
     target: Target,
-    /// In a window.
     open: Option<Open>,
     decoder: Decoder,
     engine: Engine,
-    events: Vec<Event>,
+    events: Vec<TraceEvent>,
     account: Account,
     started: u64,
     /// Until when there is no window.
@@ -101,13 +93,11 @@ pub(crate) struct Tracer {
     tree: ProcessTree,
     /// When it was looked for new members of the family.
     looked: u64,
-    /// When there was the first one.
     adopted: u64,
     /// What a window may cost that has not shown enough, in nanoseconds.
     credit: u64,
 }
 
-/// A window.
 struct Open {
     session: Session,
     filter: TaskFilter,
@@ -117,7 +107,6 @@ struct Open {
     cpu: u64,
     /// What it has cost to open it.
     opening: u64,
-    /// Paths that it has shown.
     shown: u64,
 }
 
@@ -131,7 +120,7 @@ impl Tracer {
         let (engine, filter, name) = match &target {
             Target::Threads { name, .. } => (Engine::new(), TaskFilter::named(name), name.as_str()),
             Target::Program(name) => (Engine::new(), TaskFilter::named(name), name.as_str()),
-            Target::Device(_) => (Engine::of_arrivals(), TaskFilter::Everybody, ""),
+            Target::Device(_) => (Engine::of_arrivals(), TaskFilter::All, ""),
         };
         let tree = ProcessTree::new(name);
         let (session, missing) = Session::open(&tracefs, &event_requests(&target, &filter), None)?;
@@ -213,7 +202,7 @@ impl Tracer {
             let cost = (self.account.seen - seen) * EVENT + own;
             self.rest_until = since + (cost as f64 / SHARE) as u64;
         } else if open.filter != self.filter {
-            // There is somebody new, whom the filters do not let pass.
+            // There is a new thread, which the filters do not let pass.
             let next = self.session()?;
             self.leave_gap(&mut look);
             return self.enable(next);
@@ -281,14 +270,13 @@ impl Tracer {
         self.account.traced_s += seconds(clock::now().as_nanos() - open.since);
         self.read(look);
         if let Some(Open { session, .. }) = self.open.take() {
-            // The kernel takes its time to be sure that nobody is in a tracepoint any more.
+            // The kernel takes its time until no processor is in a tracepoint any more.
             std::thread::spawn(move || drop(session));
         }
         self.events.clear();
         self.engine.pause();
     }
 
-    /// Ends tracing; what it was like.
     pub(crate) fn finish(mut self, mut look: impl FnMut(&Decoder, Path)) -> Account {
         self.close(&mut look);
         self.account.elapsed_s = seconds(clock::now().as_nanos().saturating_sub(self.started));
@@ -297,7 +285,7 @@ impl Tracer {
         self.account
     }
 
-    /// Reads the rings and follows what they tell. What has happened since this began may be there
+    /// Reads the rings and follows their events. What has happened since this began may be there
     /// of one processor and not yet of another: it is kept for the next time.
     fn read(&mut self, look: &mut impl FnMut(&Decoder, Path)) {
         let Some(open) = &mut self.open else { return };

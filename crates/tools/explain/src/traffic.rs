@@ -31,9 +31,8 @@ const UNANSWERED: usize = 10;
 /// The most datagrams that may come before an answer and are none.
 const STRANGE: usize = 100;
 
-const STRANGER: &str = "it sends something else than it was sent; it is no echo";
+const NOT_AN_ECHO: &str = "it sends something else than it was sent; it is no echo";
 
-/// Rounds of references.
 const ROUNDS: u64 = 12;
 /// The requests back to back, and the pairs, may take one part in so many of the time each, and
 /// there is one of each in a round: where a round trip is long, there are others all the same.
@@ -43,21 +42,18 @@ const BACK_TO_BACK: usize = 25;
 const PAIRS: usize = 10;
 const STAMPED: usize = 5;
 
-/// Which kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestKind {
     /// After a pause.
     Spaced,
     /// At once after the last answer.
     BackToBack,
-    /// One of a pair.
     Pair,
 }
 
 /// One request as the program sees it, in nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestTimes {
-    /// Which kind.
     pub kind: RequestKind,
     /// Before it was sent.
     pub from: u64,
@@ -74,14 +70,12 @@ pub struct Pair {
     pub came: u64,
 }
 
-/// All that was asked.
 #[derive(Clone, Debug, Default)]
-pub struct Record {
+pub struct RequestRecord {
     /// The requests, in order.
     pub asked: Vec<RequestTimes>,
     /// How long each handshake took, in nanoseconds; UDP has none.
     pub handshakes: Vec<u64>,
-    /// The pairs.
     pub pairs: Vec<Pair>,
     /// How long our NIC kept answers, in nanoseconds, where it stamps packets.
     pub kept: Vec<u64>,
@@ -89,12 +83,9 @@ pub struct Record {
     pub unanswered: usize,
 }
 
-/// How to ask.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Manner {
-    /// Whom.
     pub to: SocketAddr,
-    /// Over UDP, not TCP.
     pub udp: bool,
     /// Bytes of a request.
     pub size: usize,
@@ -159,7 +150,7 @@ impl Socket {
             Self::Tcp(stream) => {
                 read_answer(until, bytes, |rest| stream.read(rest))?;
                 if bytes != asked {
-                    return Err(io::Error::new(ErrorKind::InvalidData, STRANGER));
+                    return Err(io::Error::new(ErrorKind::InvalidData, NOT_AN_ECHO));
                 }
                 Ok(())
             }
@@ -172,36 +163,35 @@ impl Socket {
                     }
                     time_left(until)?;
                 }
-                Err(io::Error::new(ErrorKind::InvalidData, STRANGER))
+                Err(io::Error::new(ErrorKind::InvalidData, NOT_AN_ECHO))
             }
         }
     }
 }
 
-/// Asks.
 pub(crate) struct Requester {
     socket: Socket,
     manner: Manner,
     bytes: Vec<u8>,
-    /// Requests so far, by which answers are told apart.
+    /// Requests so far, by which answers differ.
     number: u64,
     /// When there is no time for further requests, in nanoseconds of `CLOCK_MONOTONIC`.
     end: u64,
     stamper: Option<Stamper>,
-    record: Record,
+    record: RequestRecord,
 }
 
 impl Requester {
-    /// Connects, and makes sure that somebody answers; ten answers, of which the last ones tell how
-    /// long one takes.
+    /// Connects, and waits for ten answers, of which the last ones show how long one
+    /// takes.
     ///
     /// # Errors
-    /// If nobody does.
+    /// If there is no answer.
     pub(crate) fn connect(manner: Manner) -> Result<Self> {
         ensure!((1..=60_000).contains(&manner.size), "--size is 1 to 60000 bytes");
         let socket = Socket::open(&manner)?;
         let bytes = vec![0; manner.size];
-        let (stamper, record) = (None, Record::default());
+        let (stamper, record) = (None, RequestRecord::default());
         let end = clock::now().as_nanos() + 10 * TIMEOUT.as_nanos() as u64;
         let mut requester = Self { socket, manner, bytes, number: 0, end, stamper, record };
         for _ in 0..10 {
@@ -211,7 +201,7 @@ impl Requester {
             requester.ask(RequestKind::BackToBack)?;
         }
         if requester.record.asked.is_empty() {
-            bail!("nobody echoes at {}; is what listens there an echo?", manner.to);
+            bail!("nothing echoes at {}; is what listens there an echo?", manner.to);
         }
         Ok(requester)
     }
@@ -237,7 +227,6 @@ impl Requester {
         self.socket.local().context("ask for the address of our socket")
     }
 
-    /// The address of the echo.
     #[must_use]
     pub(crate) fn remote(&self) -> SocketAddr {
         self.manner.to
@@ -277,12 +266,12 @@ impl Requester {
                 self.record.asked.push(RequestTimes { kind, from, to });
                 Ok(())
             }
-            Err(error) => self.forgive(error),
+            Err(error) => self.count_lost(error),
         }
     }
 
     /// A datagram may be lost, but not many of them, and a stream loses none.
-    fn forgive(&mut self, error: io::Error) -> Result<()> {
+    fn count_lost(&mut self, error: io::Error) -> Result<()> {
         let late = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
         self.record.unanswered += 1;
         let udp = matches!(self.socket, Socket::Udp(_));
@@ -293,11 +282,11 @@ impl Requester {
         Err(error).with_context(|| format!("wait for the echo of {to}; is it an echo?"))
     }
 
-    /// Asks for as long as it is to, and tells what it was like.
+    /// Asks until the time is over, and returns what was measured.
     ///
     /// # Errors
     /// If the answers stop.
-    pub(crate) fn run(mut self) -> Result<Record> {
+    pub(crate) fn run(mut self) -> Result<RequestRecord> {
         let warm = self.round_trip();
         self.record.asked.clear();
         // A second request that is late by the usual 50 us may come after the hold of the first.
@@ -356,7 +345,7 @@ impl Requester {
         Ok(())
     }
 
-    /// As spaced requests, and tells how long the NIC kept the answer; no more of them if one
+    /// As spaced requests, and records how long the NIC kept the answer; no more of them if one
     /// fails.
     fn stamped(&mut self) {
         let Some(stamper) = self.stamper.take() else { return };
@@ -377,7 +366,7 @@ impl Requester {
         let mut ask = || -> io::Result<[u64; 4]> {
             let first = clock::now().as_nanos();
             self.socket.send(&self.bytes)?;
-            // Whoever waits without sleeping may keep others from sending the first one.
+            // A wait without sleep may keep others from sending the first one.
             sleep(Duration::from_nanos(gap));
             let second = clock::now().as_nanos();
             self.socket.send(&self.bytes)?;
@@ -396,7 +385,7 @@ impl Requester {
                 });
                 Ok(())
             }
-            Err(error) => self.forgive(error),
+            Err(error) => self.count_lost(error),
         }
     }
 }
@@ -436,7 +425,7 @@ mod tests {
             stream.write_all(&[b'x'; 4_096])?;
         };
         let Err(refusal) = at(endless, 64, 1) else { panic!("it is taken for an echo") };
-        assert!(format!("{refusal:#}").contains(STRANGER), "{refusal:#}");
+        assert!(format!("{refusal:#}").contains(NOT_AN_ECHO), "{refusal:#}");
     }
 
     #[test]
@@ -447,7 +436,7 @@ mod tests {
             stream.write_all(&byte)?;
         };
         let mut requester = at(echo, 1, 1_000_000_000).unwrap();
-        requester.record = Record::default();
+        requester.record = RequestRecord::default();
         requester.end = 0;
         requester.references(1).unwrap();
         assert_eq!((requester.record.asked.len(), requester.record.handshakes.len()), (0, 0));
@@ -467,7 +456,7 @@ mod tests {
             socket.receive(&mut [b'?'; 64])
         };
         hear(STRANGE - 1).unwrap();
-        assert_eq!(hear(STRANGE).unwrap_err().to_string(), STRANGER);
+        assert_eq!(hear(STRANGE).unwrap_err().to_string(), NOT_AN_ECHO);
     }
 
     #[test]

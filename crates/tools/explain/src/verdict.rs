@@ -11,67 +11,48 @@ use super::summary::Summary;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
-    /// This host.
     Mine,
-    /// The other one.
     Theirs,
-    /// Between the two.
     Between,
-    /// This cannot tell.
     Unknown,
 }
 
-/// The largest cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// A stage of this host, or the hold of its NIC.
     Own(Stage),
-    /// The far side or the way there.
     Far(Far),
 }
 
-/// What to make of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// The largest cause.
     pub cause: Cause,
-    /// Whose it is.
     pub side: Side,
     /// How much of a typical request it is, in microseconds.
     pub us: f64,
-    /// What that is.
     pub what: String,
-    /// What it would take.
     pub takes: String,
-    /// What that would cost.
     pub costs: String,
-    /// What it is not.
-    pub acquitted: Vec<String>,
+    pub ruled_out: Vec<String>,
 }
 
-/// What a verdict is made of.
 #[derive(Clone, Debug)]
 pub(crate) struct VerdictInput<'a> {
-    /// The stages.
     pub summary: &'a Summary,
-    /// What the far side was found to do.
     pub far: Far,
-    /// What is known of our NIC.
     pub own_hold: &'a OwnHold,
     /// Our device, if there is one.
     pub device: Option<&'a str>,
-    /// Whether the far kernel was asked alone, too.
     pub handshakes: bool,
     /// Packets that the device receives a second.
     pub packets_per_s: f64,
 }
 
-/// Below this share of the whole, a stage is acquitted.
-const ACQUITTED: f64 = 0.1;
+/// Below this share of the whole, a stage is ruled_out.
+const RULED_OUT: f64 = 0.1;
 
 impl VerdictInput<'_> {
-    /// Judges.
     #[must_use]
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         let row = self.summary.largest()?;
@@ -90,7 +71,7 @@ impl VerdictInput<'_> {
             what,
             takes: self.takes(cause),
             costs: self.costs(cause),
-            acquitted: self.acquitted(row.stage),
+            ruled_out: self.ruled_out(row.stage),
         })
     }
 
@@ -202,39 +183,39 @@ impl VerdictInput<'_> {
     }
 
     /// What it is not: stages that are there and short, and what the references rule out.
-    fn acquitted(&self, largest: Stage) -> Vec<String> {
+    fn ruled_out(&self, largest: Stage) -> Vec<String> {
         let total = self.summary.total.typical_us;
-        let mut acquitted: Vec<String> = self
+        let mut ruled_out: Vec<String> = self
             .summary
             .stages
             .iter()
             .filter(|row| row.stage != largest && row.stage != Stage::Unaccounted)
-            .filter(|row| row.times.typical_us < ACQUITTED * total)
+            .filter(|row| row.times.typical_us < RULED_OUT * total)
             .map(|row| format!("{} ({:.1} us)", row.stage.name(), row.times.typical_us))
             .collect();
         let shown = self.summary.stages.iter().any(|row| row.stage == Stage::Hold);
         match self.own_hold {
             OwnHold::Counted { .. } if !shown => {
-                acquitted.push("NIC hold (it counts none)".into());
+                ruled_out.push("NIC hold (it counts none)".into());
             }
             OwnHold::Stamped { .. } if !shown => {
-                acquitted.push("NIC hold (its time stamps show none)".into());
+                ruled_out.push("NIC hold (its time stamps show none)".into());
             }
             OwnHold::Set { up_to_us: Some(0.0), .. } if largest == Stage::Far => {
-                acquitted.push("NIC hold (its driver says that there is none)".into());
+                ruled_out.push("NIC hold (its driver says that there is none)".into());
             }
             _ => {}
         }
         match self.far {
             Far::SlowProgram | Far::SleepyProgram => {
-                acquitted.push("wire and NICs (the far kernel alone answers quickly)".into());
+                ruled_out.push("wire and NICs (the far kernel alone answers quickly)".into());
             }
             Far::RemoteHold | Far::SomeHold | Far::Way | Far::WayOrHold if self.handshakes => {
-                acquitted.push("the far program (its kernel alone takes as long)".into());
+                ruled_out.push("the far program (its kernel alone takes as long)".into());
             }
             _ => {}
         }
-        acquitted
+        ruled_out
     }
 }
 
@@ -333,52 +314,18 @@ mod tests {
         let verdict = judge(&summary, Far::Way, &set(true, None));
         assert!(verdict.takes.ends_with("rx-usecs 0 rx-frames 1"), "{}", verdict.takes);
         let far = self::summary(&[(Stage::Far, 40)]);
-        let is_acquitted = |own: &OwnHold| {
-            judge(&far, Far::Way, own).acquitted.iter().any(|it| it.starts_with("NIC hold"))
+        let is_ruled_out = |own: &OwnHold| {
+            judge(&far, Far::Way, own).ruled_out.iter().any(|it| it.starts_with("NIC hold"))
         };
-        assert!(is_acquitted(&set(true, Some(0.0))) && !is_acquitted(&set(true, None)));
+        assert!(is_ruled_out(&set(true, Some(0.0))) && !is_ruled_out(&set(true, None)));
         let verdict = judge(&summary, Far::Way, &set(false, Some(200.0)));
         assert_eq!((verdict.cause, verdict.side), (Cause::Own(Stage::Hold), Side::Mine));
         assert!(verdict.takes.contains("ethtool -C eth7"), "{}", verdict.takes);
         assert!(verdict.costs.contains("2000 a second"), "{}", verdict.costs);
-        assert!(verdict.acquitted.contains(&"wake-up (9.0 us)".to_owned()), "{verdict:?}");
+        assert!(verdict.ruled_out.contains(&"wake-up (9.0 us)".to_owned()), "{verdict:?}");
         let hold_us = Quantiles { p50: 200.0, ..Quantiles::default() };
         let counted = OwnHold::Counted { hold_us, lab: "x".into() };
         let verdict = judge(&summary, Far::Way, &counted);
         assert!(verdict.takes.contains("earmark nic --lab x set eth7 rx-usecs 0"));
-    }
-
-    #[test]
-    fn each_cause_has_words() {
-        for stage in Stage::ALL {
-            let summary = summary(&[(stage, 100)]);
-            for far in [
-                Far::SlowProgram,
-                Far::ProgramOrHold,
-                Far::SleepyProgram,
-                Far::SleepyMachine,
-                Far::RemoteHold,
-                Far::SomeHold,
-                Far::Way,
-                Far::WayOrHold,
-                Far::Unknown,
-            ] {
-                let verdict = judge(&summary, far, &OwnHold::Unknown);
-                let words = [verdict.what, verdict.takes, verdict.costs];
-                assert!(words.iter().all(|words| words.len() > 10), "{stage:?} {far:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn far_causes_name_their_side() {
-        let summary = summary(&[(Stage::Far, 300), (Stage::WakeUp, 10)]);
-        let side = |far| judge(&summary, far, &OwnHold::Unknown).side;
-        assert_eq!(side(Far::SlowProgram), Side::Theirs);
-        assert_eq!(side(Far::SomeHold), Side::Unknown);
-        assert_eq!(side(Far::Way), Side::Between);
-        let undecided = judge(&summary, Far::WayOrHold, &OwnHold::None);
-        assert_eq!(undecided.side, Side::Unknown);
-        assert!(undecided.takes.contains("earmark probe HOST"), "{undecided:?}");
     }
 }

@@ -21,7 +21,6 @@ use crate::sample::{Sample, Value};
 /// The most of a processor that tasks use: half of the one per cent that the exporter may.
 pub const SHARE: f64 = 0.005;
 
-/// A metric with its labels.
 type Series = (Metric, Vec<String>);
 
 /// What is found, and when devices are read. Clones share it.
@@ -31,7 +30,6 @@ pub struct Background {
     reading: Arc<Mutex<()>>,
 }
 
-/// A measurement that is repeated.
 pub struct Task {
     /// From the begin of one to the begin of the next.
     pub every: Duration,
@@ -74,7 +72,6 @@ impl Background {
         lock(&self.reading)
     }
 
-    /// All that was found.
     #[must_use]
     pub fn samples(&self) -> Vec<Sample> {
         let sample = |((metric, labels), value): (&Series, &Value)| Sample {

@@ -48,7 +48,6 @@ pub struct Collector {
     background: Background,
 }
 
-/// What delays packets on any device.
 #[derive(Debug)]
 struct Machine {
     read: Instant,
@@ -220,11 +219,11 @@ impl Collector {
         report
     }
 
-    /// Counts what could not be read of a device, and tells of it the first time.
+    /// Counts what could not be read of a device, and reports it the first time.
     fn count_errors(&mut self, name: &str, notes: &[String]) {
         let known = self.known.entry(name.to_owned()).or_default();
         if let (0, Some(first)) = (known.errors, notes.first()) {
-            (self.report)(format_args!("{name}: {first}; further errors are counted, not told"));
+            (self.report)(format_args!("{name}: {first}; further errors are counted only"));
         }
         known.errors = known.errors.saturating_add(notes.len() as u64);
     }
@@ -235,7 +234,6 @@ fn is_gone(error: &NetlinkError) -> bool {
     cause.kind() == ErrorKind::NotFound || cause.raw_os_error() == Some(libc::ENODEV)
 }
 
-/// What could not be read.
 #[derive(Debug, Default)]
 struct Notes(Vec<String>);
 

@@ -15,14 +15,12 @@ use show::role::are_for_receiving;
 pub(crate) struct InterruptCounter {
     /// The last count of each number. One that is given back may return with its old count.
     last: BTreeMap<u32, u64>,
-    /// All interrupts.
     pub(crate) total: u64,
     /// Those that may be for received packets.
     pub(crate) receiving: u64,
 }
 
 impl InterruptCounter {
-    /// Takes a reading.
     pub(crate) fn add(&mut self, interrupts: &[Interrupt]) {
         for (interrupt, receives) in interrupts.iter().zip(are_for_receiving(interrupts)) {
             let now = interrupt.total();
@@ -36,7 +34,6 @@ impl InterruptCounter {
         }
     }
 
-    /// Whether there has ever been one.
     pub(crate) fn is_empty(&self) -> bool {
         self.last.is_empty()
     }

@@ -31,13 +31,16 @@
 //! [`Sample`]: sample::Sample
 
 #![forbid(unsafe_code)]
+#![allow(
+    missing_docs,
+    reason = "the command alone uses this: names say what their comments do not"
+)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod background;
 pub mod collector;
 mod interrupts;
 pub mod metric;
-mod name;
 mod process;
 pub mod reading;
 pub mod sample;

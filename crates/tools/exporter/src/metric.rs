@@ -1,15 +1,13 @@
 //! The metrics, each with its name, kind, unit and source: all that is exported, and nothing else.
 //!
 //! Names follow the conventions of Prometheus: base units, `_total` for counters, `_info` for what
-//! is told by labels alone. The encoder adds these endings and the unit.
+//! has labels alone. The encoder adds these endings and the unit.
 
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 
-/// What a metric is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
-    /// A value that goes up and down.
     Gauge,
     /// A number that only grows, and begins anew when the device or this program does.
     Counter,
@@ -19,12 +17,10 @@ pub enum Kind {
     Histogram(&'static [f64]),
 }
 
-/// How a metric is exported.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
     /// Its name without the unit and without `_total` or `_info`.
     pub stem: &'static str,
-    /// What it is.
     pub kind: Kind,
     /// Its unit, where it has one.
     pub unit: Option<&'static Unit>,
@@ -35,7 +31,6 @@ pub struct Family {
 }
 
 impl Family {
-    /// The name that its series have.
     #[must_use]
     pub fn name(&self) -> String {
         let unit = self.unit.map_or(String::new(), |unit| format!("_{}", unit.as_str()));
@@ -65,7 +60,6 @@ const BYTES: Option<&Unit> = Some(&Unit::Bytes);
 macro_rules! metrics {
     ($($variant:ident = $kind:ident$(($bounds:ident))? $stem:literal $unit:ident $labels:expr,
        $help:literal;)*) => {
-        /// A metric.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[allow(missing_docs, reason = "each variant has a help text")]
         pub enum Metric {
@@ -76,7 +70,6 @@ macro_rules! metrics {
             /// All of them, in the order in which they are exported.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
-            /// How it is exported.
             #[must_use]
             pub fn family(self) -> Family {
                 match self {

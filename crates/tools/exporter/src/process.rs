@@ -5,7 +5,6 @@ use std::fs;
 use crate::metric::Metric;
 use crate::sample::Sample;
 
-/// Version, time, CPU time and memory.
 pub(crate) fn samples() -> Vec<Sample> {
     let now = sys::clock::wall_clock_nanos() as f64 / 1e9;
     let cpu = sys::clock::process_cpu_time().as_nanos() as f64 / 1e9;

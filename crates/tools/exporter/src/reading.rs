@@ -13,26 +13,23 @@ use crate::sample::{Sample, Value};
 /// The most series that one device has, whatever it is and however many queues it has.
 pub const MAX_SERIES: usize = 50;
 
-/// What holds packets back for a time that is told. Each has a series, so that it says 0 where
+/// What holds packets back for a known time. Each has a series, so that it says 0 where
 /// nothing is held.
 const BOUNDED_CAUSES: [&str; 4] =
     ["coalescing", "completion-entries", "napi-deferral", "idle-state"];
 
-/// A device at one moment.
 #[derive(Debug, Default)]
 pub struct Reading {
     /// Its settings: as much of what `earmark show` reads as is exported.
     pub report: Report,
-    /// What it has carried.
     pub link: LinkStats,
     /// How often it has interrupted, and how often for received packets; `None`: it has no
-    /// interrupts, or nobody tells which.
+    /// interrupts, or they are not known.
     pub interrupts: Option<(u64, u64)>,
     /// How often something of it could not be read.
     pub errors: u64,
 }
 
-/// Adds samples of one device.
 struct Samples<'a> {
     device: &'a str,
     samples: Vec<Sample>,
@@ -167,7 +164,7 @@ fn add_queues(samples: &mut Samples<'_>, whole: &Coalesce, queues: &[QueueCoales
     for (metric, parameter) in
         [(Metric::QueueRxUsecs, Parameter::RxUsecs), (Metric::QueueTxUsecs, Parameter::TxUsecs)]
     {
-        // The ioctl that tells queues apart does not tell 0 from a parameter that there is not.
+        // The ioctl of single queues shows an unsupported parameter as 0.
         if whole.get(parameter).is_none() {
             continue;
         }

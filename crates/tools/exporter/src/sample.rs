@@ -10,31 +10,23 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::metric::{Kind, Metric};
-use crate::name::label;
 
-/// The value of one series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// Of which metric.
     pub metric: Metric,
     /// The values of its labels, in the order of its family.
     pub labels: Vec<String>,
-    /// The value.
     pub value: Value,
 }
 
-/// A value as it is printed.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// A number that is counted.
     Count(u64),
-    /// A number that is measured.
     Number(f64),
-    /// Many that were measured.
     Histogram(Histogram),
 }
 
-/// Nobody can read a histogram, so none equals another.
+/// Histograms cannot be read back, so none equals another.
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -112,6 +104,20 @@ pub fn encode(samples: &[Sample], format: Format) -> String {
     };
     outcome.expect("a string takes any text");
     written
+}
+
+/// The text as a label: control characters and backslashes are escaped, so that no terminal obeys
+/// one and no two names become the same.
+fn label(name: &str) -> String {
+    let is_escaped = |c: char| c.is_control() || c == '\\';
+    name.chars().fold(String::new(), |mut label, c| {
+        if is_escaped(c) {
+            label.extend(c.escape_default())
+        } else {
+            label.push(c)
+        }
+        label
+    })
 }
 
 /// Samples of which those of one metric follow each other.

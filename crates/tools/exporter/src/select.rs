@@ -8,13 +8,12 @@ use show::read::{all_devices, nics};
 /// Which devices are read: those that match, or else those that `earmark show` lists.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    wanted: Vec<Wanted>,
+    wanted: Vec<DeviceSelector>,
     unwanted: Vec<Pattern>,
 }
 
 #[derive(Clone, Debug)]
-enum Wanted {
-    /// A name, or an alternative one.
+enum DeviceSelector {
     Name(String),
     Pattern(Pattern),
 }
@@ -29,9 +28,9 @@ impl Selection {
         let wanted = wanted.iter().map(|wanted| {
             let is_pattern = wanted.contains(['*', '?', '[']);
             if is_pattern {
-                Pattern::new(wanted).map(Wanted::Pattern)
+                Pattern::new(wanted).map(DeviceSelector::Pattern)
             } else {
-                Ok(Wanted::Name(wanted.clone()))
+                Ok(DeviceSelector::Name(wanted.clone()))
             }
         });
         let unwanted = unwanted.iter().map(|pattern| Pattern::new(pattern));
@@ -55,8 +54,8 @@ impl Selection {
         let mut devices = all_devices(root)?;
         devices.retain(|name| {
             self.wanted.iter().any(|wanted| match wanted {
-                Wanted::Name(wanted) => device_name(root, wanted) == *name,
-                Wanted::Pattern(pattern) => pattern.matches(name),
+                DeviceSelector::Name(wanted) => device_name(root, wanted) == *name,
+                DeviceSelector::Pattern(pattern) => pattern.matches(name),
             })
         });
         Ok(devices)

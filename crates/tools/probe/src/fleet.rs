@@ -46,20 +46,15 @@ pub fn parse_hosts(text: &str) -> Result<Vec<String>> {
 pub struct Pace {
     /// Which echo; `None`: the first that answers.
     pub kind: Option<EchoKind>,
-    /// Its port.
     pub port: Option<u16>,
-    /// What each host is sent.
     pub limits: Limits,
-    /// So many hosts at a time.
     pub parallel: usize,
     /// So many packets a second, to all of them together.
     pub total_rate: u32,
 }
 
-/// What came of a host.
 #[derive(Debug, Serialize)]
 pub struct Outcome {
-    /// The host as it was named.
     pub host: String,
     /// Why it was not probed, or not to the end.
     pub error: Option<String>,
@@ -81,7 +76,7 @@ impl Budget {
         Self { rate: rate.max(1), free_at: Mutex::new(Instant::now()) }
     }
 
-    /// When so many packets may be sent that nobody has been promised.
+    /// When so many packets may be sent that are not reserved.
     fn reserve(&self, packets: usize, now: Instant) -> Instant {
         let takes = Duration::from_secs_f64(packets as f64 / f64::from(self.rate));
         let mut free_at = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,7 +102,7 @@ impl Budget {
     }
 }
 
-/// Probes hosts, and tells `done` of each when it is done. After a signal that asks to end, what
+/// Probes hosts, and calls `done` for each. After a signal that asks to end, what
 /// was heard until then is judged, and the rest is not probed.
 #[must_use]
 pub fn probe(hosts: &[String], pace: &Pace, done: impl Fn(usize, &Outcome) + Sync) -> Vec<Outcome> {
@@ -170,7 +165,7 @@ mod tests {
         assert_eq!(hosts, ["a", "10.0.0.1", "fe80::1%eth0"]);
         let refusal = |text: &str| parse_hosts(text).unwrap_err().to_string();
         assert!(refusal("a\nb c\n").starts_with("line 2 has several words"));
-        assert!(refusal("# nobody\n").contains("no host"));
+        assert!(refusal("# none\n").contains("no host"));
     }
 
     #[test]
@@ -178,9 +173,9 @@ mod tests {
         let budget = Budget::new(1_000);
         let start = Instant::now() + Duration::from_secs(1);
         let after = |packets| (budget.reserve(packets, start) - start).as_millis();
-        // Whoever comes first may begin at once; others wait for what was taken before them.
+        // The first may begin at once; others wait for what was taken before them.
         assert_eq!((after(100), after(50), after(1)), (0, 100, 150));
-        // Nobody saves up by being silent.
+        // A silent time is not saved up.
         let later = start + Duration::from_secs(9);
         assert_eq!(budget.reserve(10, later), later);
         assert_eq!((budget.reserve(10, later) - later).as_millis(), 10);
@@ -188,7 +183,7 @@ mod tests {
 
     #[test]
     fn who_cannot_be_found_is_an_outcome_and_keeps_its_place() {
-        // Nobody answers at the port of discard.
+        // Nothing answers at the port of discard.
         let hosts = ["127.0.0.1", "::1"].map(str::to_owned);
         let pace = Pace {
             kind: Some(EchoKind::Udp),

@@ -6,7 +6,7 @@
 //! of them at swept distances. [`run`](mod@run) sends each at its moment, whatever comes back
 //! meanwhile, and takes the kernel's timestamps of what was sent and received. [`infer::judge`]
 //! fits the families of moderation to these times. An echo that adds its own timestamps, such as
-//! [`echo`], tells the two ways apart.
+//! [`echo`], separates the two directions.
 //!
 //! # Example
 //!
@@ -29,6 +29,10 @@
 //! - [`report`]: the verdict for people and as JSON.
 
 #![forbid(unsafe_code)]
+#![allow(
+    missing_docs,
+    reason = "the command alone uses this: names say what their comments do not"
+)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod echo;

@@ -51,7 +51,6 @@ const READ_WITHIN: Duration = Duration::from_secs(5);
 
 const UNASKED: &str = "it sends more than it is asked for; it is no echo";
 
-/// Which echo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EchoKind {
@@ -71,7 +70,6 @@ impl EchoKind {
     /// In the order in which they are tried: those that show more come first.
     pub const ALL: [Self; 5] = [Self::Udp, Self::Ntp, Self::Icmp, Self::Tcp, Self::Memcached];
 
-    /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -105,7 +103,6 @@ impl EchoKind {
 /// An answer: to which request, when the kernel received it, and the times of others.
 #[derive(Clone, Copy, Debug)]
 pub struct Reply {
-    /// The request's number.
     pub number: u32,
     /// Nanoseconds since 1970.
     pub at: u64,
@@ -115,10 +112,8 @@ pub struct Reply {
     pub far: Option<Far>,
 }
 
-/// An echo to ask.
 pub struct Prober {
     kind: EchoKind,
-    /// Whom.
     pub address: SocketAddr,
     stamped: Stamped,
     /// Of a raw socket, whose packets are for others, too.
@@ -129,13 +124,11 @@ pub struct Prober {
     partial: usize,
     /// What is left of [`READ_WITHIN`].
     patience: Duration,
-    /// Datagrams that were received.
     received: u32,
     /// The first transmit stamp that belongs to requests of the plan.
     sent: u32,
     /// Bytes that a full packet carries.
     full: usize,
-    /// The NIC stamped the answer to the await_first_reply.
     nic_stamps: bool,
 }
 
@@ -261,19 +254,18 @@ impl Prober {
         SocketAddr::try_from(address).ok().map(|address| address.ip())
     }
 
-    /// Which echo it is.
     #[must_use]
     pub fn kind(&self) -> EchoKind {
         self.kind
     }
 
-    /// Whether timestamps are likely to tell the two directions apart: the far host's, or my NIC's.
+    /// Whether timestamps are likely to separate the two directions: the far host's, or my NIC's.
     #[must_use]
     pub fn is_stamped(&self) -> bool {
         self.nic_stamps || matches!(self.kind, EchoKind::Udp | EchoKind::Ntp)
     }
 
-    /// Whether it can send what nobody answers.
+    /// Whether it can send packets that are not answered.
     #[must_use]
     pub fn can_be_silent(&self) -> bool {
         self.identifier.is_some()
@@ -370,14 +362,14 @@ impl Prober {
     }
 
     /// The next answer, if one has come. What is no answer is passed over, but not without end:
-    /// whoever sends more than it was asked for is no echo.
+    /// what sends more than it was asked for is no echo.
     ///
     /// # Errors
     /// Those of receiving, and that it is no echo.
     pub fn receive(&mut self) -> io::Result<Option<Reply>> {
         let mut buffer = [0; MTU as usize];
         loop {
-            // Answers of a stream are taken one by one, as far as they can be told apart.
+            // Answers of a stream are taken one by one, as far as they can be separated.
             let room = if self.kind == EchoKind::Tcp {
                 self.first_length() - self.partial
             } else {
@@ -438,7 +430,7 @@ impl Prober {
         Ok(self.asked.pop_front().map(|(number, _)| number))
     }
 
-    /// Bytes of the next answer of a TCP echo; some that nobody has asked for are as good as any.
+    /// Bytes of the next answer of a TCP echo; of unrequested ones any length will do.
     fn first_length(&self) -> usize {
         self.asked.front().map_or(self.full, |(_, length)| *length)
     }

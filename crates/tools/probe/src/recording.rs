@@ -13,7 +13,6 @@ use sys::files;
 
 use super::prober::EchoKind;
 
-/// The version of the layout.
 const SCHEMA: &str = "earmark-trains/1";
 
 /// No recording has more bytes, trains or packets, nor any of its trains. A probe sends some
@@ -23,18 +22,14 @@ const MOST_TRAINS: usize = 4_000;
 const MOST_PACKETS: usize = 50_000;
 const MOST_IN_A_TRAIN: usize = 4_096;
 
-/// Whom was asked, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     schema: String,
-    /// Whom.
     pub host: String,
-    /// By which echo.
     pub kind: EchoKind,
 }
 
 impl Origin {
-    /// Of trains that are recorded now.
     #[must_use]
     pub fn new(host: impl Into<String>, kind: EchoKind) -> Self {
         Self { schema: SCHEMA.to_owned(), host: host.into(), kind }

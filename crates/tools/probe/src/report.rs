@@ -16,7 +16,6 @@ const BAR: usize = 40;
 /// Columns beside the bars.
 const BESIDE: usize = 36;
 
-/// Rows of the histogram.
 const ROWS: usize = 10;
 
 /// What `--json` prints.
@@ -61,7 +60,6 @@ struct Hold {
     polls: Option<u32>,
     lone_usecs: f64,
     confidence: f64,
-    /// Families that the data does not exclude.
     alike: Vec<&'static str>,
     /// A far program that gathers requests would look the same.
     or_program: bool,
@@ -93,7 +91,6 @@ struct NotHold {
 /// The device of this host that answers come through, and what it says of itself.
 #[derive(Clone, Debug)]
 pub struct Local {
-    /// The name of the device.
     pub device: String,
     /// `rx-usecs`, where its driver has that.
     pub rx_usecs: Option<u32>,
@@ -169,7 +166,6 @@ impl Report {
         if all.is_empty() { format!("no hold above {above:.1} us") } else { all.join("; ") }
     }
 
-    /// Sums up.
     #[must_use]
     pub fn new(origin: &Origin, heard: &[Heard], verdict: &Verdict, local: Option<&Local>) -> Self {
         let mut words = verdict.reasons.clone();
@@ -200,7 +196,6 @@ impl Report {
         }
     }
 
-    /// For people.
     #[must_use]
     pub fn text(&self, width: Width) -> String {
         let Self { host, kind, sent, answered, .. } = self;
@@ -264,7 +259,6 @@ fn sorted_round_trips<'a>(heard: impl Iterator<Item = &'a Heard>) -> Vec<u64> {
     times
 }
 
-/// The word for a side.
 #[must_use]
 pub const fn side(place: Place) -> &'static str {
     match place {
@@ -279,7 +273,6 @@ const fn side_or_both(place: Place) -> &'static str {
     if matches!(place, Place::Nowhere) { "both" } else { side(place) }
 }
 
-/// Of which packets it is said.
 const fn lengths(of: Lengths) -> &'static str {
     match of {
         Lengths::Short => "short",
@@ -360,19 +353,20 @@ mod tests {
             or_program: false,
         };
         let local = |rx_usecs, deferral| Local { device: "eth7".into(), rx_usecs, deferral };
-        let said = |place, local: Option<Local>| remedy(&finding(place), local.as_ref());
-        let mine = |rx_usecs, deferral| said(Place::Mine, Some(local(rx_usecs, deferral))).unwrap();
+        let found = |place, local: Option<Local>| remedy(&finding(place), local.as_ref());
+        let mine =
+            |rx_usecs, deferral| found(Place::Mine, Some(local(rx_usecs, deferral))).unwrap();
         assert!(mine(Some(9), None).ends_with("`ethtool -C eth7 adaptive-rx off rx-usecs N`"));
         assert_eq!(mine(None, None), "eth7 has no rx-usecs");
         let deferred = mine(None, Some((20_000, 2)));
         assert!(deferred.ends_with("`earmark apply eth7 napi-defer-hard-irqs 0`"), "{deferred}");
         for local in [None, Some(local(Some(9), None))] {
-            let theirs = said(Place::Theirs, local.clone()).unwrap();
+            let theirs = found(Place::Theirs, local.clone()).unwrap();
             assert!(
                 theirs.contains("is not known here") && !theirs.contains("ethtool"),
                 "{theirs}"
             );
-            assert_eq!(said(Place::Unknown, local), None);
+            assert_eq!(found(Place::Unknown, local), None);
         }
     }
 

@@ -12,7 +12,7 @@ use super::spin::pass_time;
 use sys::ctrl_c;
 
 /// How long before a moment this thread stops sleeping: a timer is late by about that, and spinning
-/// takes a core from whoever else is at work. When a probe really left, the kernel says.
+/// takes a core from others. The kernel reports when a probe left.
 const SPIN_FOR: Duration = Duration::from_micros(60);
 
 /// A gap in which there is time to look for answers.
@@ -53,7 +53,7 @@ pub fn run(prober: &mut Prober, plan: &mut Plan) -> Result<()> {
     run_paced(prober, plan, |_| Ok(ctrl_c::check()?))
 }
 
-/// The same, but `wait` comes before each train, and is told how many packets that has.
+/// The same, but `wait` comes before each train, with its number of packets.
 ///
 /// # Errors
 /// If the socket fails, or `wait` does; lost answers are no error.
@@ -128,16 +128,14 @@ fn await_moment(due: Instant, mut look: impl FnMut() -> Result<()>) -> Result<()
 
 /// What has become of the probes of a train.
 struct Replies {
-    /// The number of the first one.
     base: u32,
-    /// The number of its transmit stamp.
     first_stamp: u32,
     probes: Vec<Probe>,
 }
 
 impl Replies {
     /// Takes the answers and the stamps that have come. They share the socket's room: stamps that
-    /// nobody takes leave none for answers.
+    /// are not taken leave none for answers.
     fn take(&mut self, prober: &mut Prober) -> Result<()> {
         while let Some(heard) = prober.receive()? {
             // One of an earlier train that came too late has another base.

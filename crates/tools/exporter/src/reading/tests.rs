@@ -12,7 +12,6 @@ use netdev::steering::Steering;
 use super::*;
 use crate::metric::Kind;
 
-/// Queues of the largest device.
 const QUEUES: u32 = 4_096;
 
 /// A device with everything that the kernel can say of one.

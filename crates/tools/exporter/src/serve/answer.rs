@@ -12,7 +12,6 @@ use crate::sample::Format;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// What a browser shows.
 const PAGE: &str = concat!(
     "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Earmark</title></head>",
     "<body><h1>Earmark ",

@@ -1,4 +1,4 @@
-//! What was read last, and reading again when somebody asks.
+//! What was read last, and reading again at a request.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -24,7 +24,6 @@ const WITHIN: Duration = Duration::from_secs(10);
 /// All devices, as read at one moment.
 #[derive(Debug)]
 struct Reading {
-    /// When it began.
     at: Instant,
     /// The texts, or why there are none.
     texts: Result<Texts, String>,
@@ -43,12 +42,9 @@ pub(super) struct Latest {
     readings: watch::Receiver<Option<Arc<Reading>>>,
 }
 
-/// Why there is no text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Missing {
-    /// The devices could not be read.
     Failed(String),
-    /// They are being read for too long.
     Late,
 }
 
@@ -129,7 +125,7 @@ mod tests {
         Some(Arc::new(Reading { at, texts: Ok(texts) }))
     }
 
-    /// Runs a test in a time that passes when everybody waits.
+    /// Runs a test in a time that passes while all tasks wait.
     fn run(test: impl Future<Output = ()>) {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         runtime.enable_time().start_paused(true).build().unwrap().block_on(test);

@@ -32,11 +32,10 @@ use self::admission::{Admission, Slot};
 use self::latest::Latest;
 use crate::collector::Collector;
 
-/// Where it listens unless told otherwise. The list of default ports that Prometheus keeps has none
+/// The default port. The list of default ports that Prometheus keeps has none
 /// left between 9100 and 9999; this is next to Earmark's other ports.
 pub const PORT: u16 = 7013;
 
-/// Connections at once.
 pub const MAX_CONNECTIONS: usize = 64;
 
 /// How long a client may take to send its request.
@@ -144,7 +143,6 @@ async fn accept(
     }
 }
 
-/// One connection: one request, one answer.
 async fn attend(stream: TcpStream, slot: Slot, latest: Latest) {
     let slot = Arc::new(slot);
     let service = service_fn(|request| {

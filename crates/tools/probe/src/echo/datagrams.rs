@@ -23,7 +23,6 @@ use super::wire::{
 use crate::spin::pass_time;
 use sys::refusals::{Refusals, is_allowed};
 
-/// The longest datagram.
 const BUFFER: usize = 65_536;
 
 /// Ports below are for services of systems, some of which answer anything.
@@ -72,7 +71,7 @@ pub(super) fn serve(udp: &UdpSocket, args: &EchoArgs, refusals: &Refusals) -> Re
             let is_wanted = wait <= LONGEST_WAIT && waiting.len() < MOST_WAITING;
             let due = Instant::now() + if is_wanted { wait } else { Duration::ZERO };
             let bytes = bytes.to_vec();
-            waiting.push(Reverse(Waiting { due, from, to: received.to, bytes }));
+            waiting.push(Reverse(DelayedAnswer { due, from, to: received.to, bytes }));
             gather(&mut waiting, args);
         } else {
             send(udp, bytes, from, received.to);
@@ -99,7 +98,7 @@ pub fn refusal(
 
 /// Has all answers wait until there are as many as are to be gathered, or the first has waited for
 /// long enough.
-fn gather(waiting: &mut BinaryHeap<Reverse<Waiting>>, args: &EchoArgs) {
+fn gather(waiting: &mut BinaryHeap<Reverse<DelayedAnswer>>, args: &EchoArgs) {
     let now = Instant::now();
     let Some(Reverse(first)) = waiting.peek().filter(|_| args.gather > 1) else { return };
     let due = match (waiting.len() >= args.gather, waiting.len()) {
@@ -108,15 +107,14 @@ fn gather(waiting: &mut BinaryHeap<Reverse<Waiting>>, args: &EchoArgs) {
         (false, _) => first.due,
     };
     let gathered = std::mem::take(waiting).into_iter();
-    *waiting = gathered.map(|Reverse(one)| Reverse(Waiting { due, ..one })).collect();
+    *waiting = gathered.map(|Reverse(one)| Reverse(DelayedAnswer { due, ..one })).collect();
 }
 
 /// An answer that is not sent yet; the first that is due comes first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Waiting {
+struct DelayedAnswer {
     due: Instant,
     from: SocketAddr,
-    /// The address that was asked.
     to: Option<IpAddr>,
     bytes: Vec<u8>,
 }
@@ -140,16 +138,17 @@ fn send(udp: &UdpSocket, bytes: &mut [u8], to: SocketAddr, from: Option<IpAddr>)
     let _ = replies::send(udp, bytes, to, from);
 }
 
-/// Sends what is due.
-fn answer_due(udp: &UdpSocket, waiting: &mut BinaryHeap<Reverse<Waiting>>) {
+fn answer_due(udp: &UdpSocket, waiting: &mut BinaryHeap<Reverse<DelayedAnswer>>) {
     while waiting.peek().is_some_and(|Reverse(first)| first.due <= Instant::now()) {
-        let Some(Reverse(Waiting { from, to, mut bytes, .. })) = waiting.pop() else { return };
+        let Some(Reverse(DelayedAnswer { from, to, mut bytes, .. })) = waiting.pop() else {
+            return;
+        };
         send(udp, &mut bytes, from, to);
     }
 }
 
 /// Waits for a packet, but not beyond the next answer that is due: whether one has come.
-fn comes_before(udp: &UdpSocket, waiting: &BinaryHeap<Reverse<Waiting>>) -> Result<bool> {
+fn comes_before(udp: &UdpSocket, waiting: &BinaryHeap<Reverse<DelayedAnswer>>) -> Result<bool> {
     let Some(Reverse(first)) = waiting.peek() else { return Ok(true) };
     let left = first.due.saturating_duration_since(Instant::now());
     let left = Timespec::try_from(left)?;

@@ -79,7 +79,7 @@ fn bind(args: &EchoArgs) -> Result<(UdpSocket, TcpListener)> {
 pub mod checks {
     use super::*;
 
-    /// An echo over UDP, as long as this process lives.
+    /// An echo over UDP, until this process ends.
     ///
     /// # Panics
     /// If there is no port for it.

@@ -16,13 +16,10 @@ const BUCKETS: usize = 4_096;
 /// The fewest answers that may come at once.
 const LEAST_BURST: u32 = 100;
 
-/// See the module.
 pub(super) struct Rate {
     full_again: Vec<Instant>,
     hash: RandomState,
-    /// What one answer costs.
     each: Duration,
-    /// What a full bucket has.
     burst: Duration,
 }
 

@@ -14,10 +14,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use sys::refusals::{Refusals, counted_as, is_allowed};
 
-/// The most connections.
 const MAX: usize = 256;
 
-/// The most connections of one address.
 const MAX_PER_ADDRESS: usize = 64;
 
 /// The longest piece that is sent back at once, in bytes.
@@ -38,9 +36,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 struct Connection {
     stream: TcpStream,
     from: IpAddr,
-    /// When something was last read.
     heard: Instant,
-    /// What the other side has not taken yet.
     unsent: Vec<u8>,
 }
 
@@ -71,7 +67,6 @@ pub(super) fn serve(
 }
 
 impl Streams<'_> {
-    /// Waits, and serves what is ready.
     fn turn(&mut self) -> io::Result<()> {
         let now = Instant::now();
         self.connections.retain(|one| now < one.heard + SILENT_FOR);
@@ -102,7 +97,6 @@ impl Streams<'_> {
         }
     }
 
-    /// Accepts some of those that wait.
     fn accept(&mut self) {
         for _ in 0..ACCEPTS {
             match self.listener.accept() {

@@ -26,10 +26,8 @@ pub(super) const LONGEST_WAITING: usize = 1_500;
 /// The most answers that wait at once.
 pub const MOST_WAITING: usize = 4_096;
 
-/// An answer with times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// That of the request.
     pub number: u32,
     /// When the far kernel received the request, and when the far program answered; nothing from
     /// an echo that is not ours.
