@@ -241,7 +241,9 @@ fn matrix(figure: Figure, ratios: &[&Ratio]) -> Table {
     for (of, clients) in rows {
         let cell = |to: &&str| {
             let found = ratios.iter().find(|r| r.of == of && r.clients == clients && r.to == **to);
-            found.map_or(NOTHING.into(), |r| format!("{:.2} ({:.2}-{:.2})", r.spread.median, r.spread.min, r.spread.max))
+            found.map_or(NOTHING.into(), |r| {
+                format!("{:.2} ({:.2}-{:.2})", r.spread.median, r.spread.min, r.spread.max)
+            })
         };
         let name = clients.map_or(of.to_owned(), |clients| format!("{of}, {clients} clients"));
         table.add_row(std::iter::once(name).chain(settings.iter().map(cell)));

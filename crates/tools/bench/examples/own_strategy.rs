@@ -102,7 +102,7 @@ fn main() -> Result<()> {
             "{}: {} is {:.2} times {}",
             ratio.figure.title(),
             ratio.of,
-            ratio.median,
+            ratio.spread.median,
             ratio.to
         );
     }
