@@ -17,7 +17,7 @@ impl fmt::Display for NicId {
 /// An endpoint: its interface, and its number there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address {
-    /// The interface.
+    /// The address of its interface.
     pub nic: NicId,
     /// The number of the endpoint, 0 to 255. A NIC may choose a queue by it.
     pub endpoint: u8,

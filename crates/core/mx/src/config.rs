@@ -24,7 +24,7 @@ pub struct Config {
     pub crc: bool,
     /// The longest message that travels in one frame with its header, in bytes.
     pub small_max: u16,
-    /// The longest message that is sent before anybody asks for it, in bytes.
+    /// The longest message that is sent before its receiver asks for it, in bytes.
     pub eager_max: u32,
     /// The longest eager message, or rest of one, that goes in frames of the MTU although there is
     /// a bulk path, in bytes.
@@ -184,7 +184,7 @@ impl core::error::Error for ConfigError {}
 pub struct Marks(u8);
 
 impl Marks {
-    /// No frame.
+    /// No frame is marked.
     pub const NONE: Self = Self(0);
     /// Messages of one frame.
     pub const SMALL: Self = Self(0x01);
@@ -192,7 +192,7 @@ impl Marks {
     pub const MEDIUM_LAST: Self = Self(0x02);
     /// Announcements of large messages.
     pub const RENDEZVOUS: Self = Self(0x04);
-    /// Pull requests.
+    /// Pull requests are marked.
     pub const PULL: Self = Self(0x08);
     /// The last frame of each answer to a pull request.
     pub const REPLY_LAST: Self = Self(0x10);

@@ -30,7 +30,7 @@ pub enum DropReason {
 }
 
 impl DropReason {
-    /// Every reason.
+    /// All reasons, in the order of [`Counters::dropped`].
     pub const ALL: [Self; 11] = [
         Self::Malformed,
         Self::NoChecksum,
@@ -88,7 +88,7 @@ pub struct Counters {
     pub messages_sent: u64,
     /// Messages received.
     pub messages_received: u64,
-    /// Messages that arrived before anybody wanted them.
+    /// Messages that arrived before a receive was posted.
     pub unexpected: u64,
     /// Messages and receives that wait and were looked at, to find those that belong together or
     /// to a peer that was lost: the work of matching.

@@ -11,6 +11,6 @@ slotmap::new_key_type! {
     /// A request to receive.
     pub struct ReceiveId;
 
-    /// A message that has arrived and that nobody has received.
+    /// A message that has arrived and that no receive has taken.
     pub struct MessageId;
 }

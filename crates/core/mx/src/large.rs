@@ -77,7 +77,7 @@ pub(crate) struct Pulls {
     /// Frames that were asked for and have not come.
     pub(crate) in_flight: u32,
     pub(crate) congestion: Congestion,
-    /// Requests sent.
+    /// How many requests were sent.
     pub(crate) requests: u64,
 }
 

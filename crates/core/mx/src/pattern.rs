@@ -13,7 +13,7 @@ pub struct Match {
 }
 
 impl Match {
-    /// Any message.
+    /// Fits every message.
     pub const ANY: Self = Self { info: 0, mask: 0 };
 
     /// Messages with exactly this match information.

@@ -108,7 +108,7 @@ pub enum Refusal {
     Closing,
     /// The request has ended, or was not one.
     NoRequest,
-    /// The message was taken by somebody else, or its sender was lost.
+    /// The message was taken by another receive, or its sender was lost.
     NoMessage,
 }
 

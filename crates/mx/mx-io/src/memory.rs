@@ -1,7 +1,7 @@
 //! Messages in memory of a C program, which lends it for the time of a request: what the MPI
 //! provider and the C API have in common.
 //!
-//! Whoever makes a [`Segment`] vouches that the memory stays lent. From then on it is safe to use.
+//! The maker of a [`Segment`] vouches that the memory stays lent. From then on it is safe to use.
 //! [`Segments`] are the memory of one message, [`Payload`] is a message that is sent.
 
 mod copies;
@@ -17,19 +17,19 @@ pub struct Segment {
     length: usize,
 }
 
-// SAFETY: the memory may be used by any thread while it is lent, which whoever made it promised.
+// SAFETY: the memory may be used by any thread while it is lent, as its maker promised.
 // JUSTIFICATION: the engine, which holds it, is driven by several threads in turns.
 unsafe impl Send for Segment {}
 
 impl Segment {
-    /// No memory.
+    /// Memory of 0 bytes.
     pub const NOTHING: Self = Self { at: std::ptr::null_mut(), length: 0 };
 
     /// So many bytes at an address.
     ///
     /// # Safety
-    /// They stay there, and nobody changes them or, if they are written to, looks at them, as long
-    /// as this segment or a copy of it is used.
+    /// They stay there, and no one writes to them or, if they are written to, looks at them, as
+    /// long as this segment or a copy of it is used.
     #[must_use]
     pub const unsafe fn new(at: *mut u8, length: usize) -> Self {
         Self { at, length }
@@ -82,7 +82,7 @@ impl<P: AsRef<[Segment]>> Segments<P> {
         self.length
     }
 
-    /// The parts.
+    /// The parts, in the order of the message.
     pub fn parts(&self) -> &[Segment] {
         self.parts.as_ref()
     }
@@ -103,7 +103,7 @@ impl<P: AsRef<[Segment]>> Segments<P> {
     /// The place of the bytes from `offset` on that lie in one part, `most` at most.
     pub fn place(&mut self, offset: usize, most: usize) -> &mut [u8] {
         let (at, length) = in_one_part(self.parts(), offset, most);
-        // SAFETY: the bytes are lent, and nobody looks at them as long as they are; they are used
+        // SAFETY: the bytes are lent, and no one reads them as long as they are; they are used
         // for no longer than this message, which is borrowed meanwhile.
         // JUSTIFICATION: messages are received where they are wanted.
         unsafe { std::slice::from_raw_parts_mut(at, length) }
@@ -123,7 +123,7 @@ impl<P: AsRef<[Segment]>> Segments<P> {
 pub enum Payload<P, const SHORT: usize> {
     /// A copy without memory of its own: the bytes, and how many there are.
     Short([u8; SHORT], usize),
-    /// A copy.
+    /// A copy in memory of its own.
     Copied(Copied),
     /// The program's memory, until the send has ended.
     Lent(Segments<P>),
@@ -205,8 +205,8 @@ fn read(parts: &[Segment], offset: usize, into: &mut [u8]) {
 
 fn piece(parts: &[Segment], offset: usize, most: usize) -> &[u8] {
     let (at, length) = in_one_part(parts, offset, most);
-    // SAFETY: the bytes are lent, and nobody changes them as long as they are; they are used for no
-    // longer than this message.
+    // SAFETY: the bytes are lent, and no one writes to them as long as they are; they are used for
+    // no longer than this message.
     // JUSTIFICATION: messages are sent from where they lie.
     unsafe { std::slice::from_raw_parts(at, length) }
 }

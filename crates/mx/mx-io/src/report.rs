@@ -1,7 +1,7 @@
 //! Reports of running endpoints: counters and state.
 //!
 //! A program that wants to be looked at serves its endpoints ([`serve`]): each has an abstract unix
-//! socket named after its address, which answers whoever connects with a [`EndpointReport`] as JSON.
+//! socket named after its address, which answers each client with a [`EndpointReport`] as JSON.
 //! [`ask`] and [`running`] are the other side. The sockets belong to a network namespace, as
 //! interfaces do; only the user of the program, and root, are answered.
 //!
@@ -125,7 +125,7 @@ pub fn serve(observer: Observer) -> io::Result<Reporter> {
     let listener = socket.try_clone()?;
     let thread = std::thread::Builder::new().name("mx-report".into()).spawn(move || {
         while let Some(stream) = peer::accept(&listener) {
-            // Whoever goes away in between has no use for an answer.
+            // A client that goes away in between has no use for an answer.
             let _ = answer(&stream, &observer);
         }
     })?;
@@ -142,7 +142,7 @@ fn answer(stream: &UnixStream, observer: &Observer) -> io::Result<()> {
 
 impl Drop for Reporter {
     fn drop(&mut self) {
-        // A socket that is shut down accepts nobody any more, and its thread ends.
+        // A socket that is shut down accepts no more clients, and its thread ends.
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
         // It panics only if the engine does, and that is on standard error.
         let _ = self.thread.take().map(JoinHandle::join);
@@ -160,7 +160,7 @@ pub fn running() -> io::Result<Vec<String>> {
 /// Looks at the endpoint of this address.
 ///
 /// # Errors
-/// If nobody serves it, it belongs to another user, or it does not answer.
+/// If it is not served, it belongs to another user, or it does not answer.
 pub fn ask(address: &str) -> io::Result<EndpointReport> {
     let server = LocalServer::connect(&format!("{PREFIX}{address}"), TIMEOUT)?;
     let mut text = Vec::new();
@@ -189,7 +189,7 @@ pub fn dump_on(signal: i32, observers: Vec<Observer>) -> io::Result<Dumper> {
     let thread = std::thread::Builder::new().name("mx-dump".into()).spawn(move || {
         for _ in signals.forever() {
             for report in observers.iter().filter_map(Observer::look) {
-                // If nobody reads it, nobody wants it.
+                // If it is not read, it is not wanted.
                 let _ = io::stderr().write_all(report.text().as_bytes());
             }
         }

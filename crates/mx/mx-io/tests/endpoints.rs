@@ -11,9 +11,7 @@ use mx::config::Config;
 use mx::ids::PeerId;
 use mx::matching::Match;
 use mx::status::RequestError;
-use mx_io::endpoint::{
-    Completed, Endpoint, EndpointOptions, MxError, Progress, RequestId, WaitMode,
-};
+use mx_io::endpoint::{Completed, Endpoint, EndpointOptions, Label, Progress, RequestId, WaitMode};
 use mx_io::port::NicId;
 use mx_io::port::wire::Wire;
 use mx_io::report;
@@ -195,21 +193,12 @@ fn what_is_withdrawn_is_told_to_nobody() {
 #[test]
 fn connection_that_has_ended_cannot_be_withdrawn() {
     let (a, b) = pair(Config::default(), EndpointOptions::default());
-    let request = a.iconnect(b.address(), 0, LONG).unwrap();
-    while a.peek().unwrap() != Some(request) {}
+    let label = Label { match_info: 0, context: 1 };
+    let request = a.iconnect_with(b.address(), 0, LONG, label).unwrap();
+    assert_eq!(a.peek_context(Some(LONG)).unwrap(), Some(1));
     assert!(!a.withdraw(request).unwrap());
-    let ended = a.wait(request, Some(LONG)).unwrap().expect("its end is still told");
+    let ended = a.wait(request, Some(LONG)).unwrap().expect("its end is still reported");
     assert_eq!(ended.status.result, Ok(()));
-}
-
-#[test]
-fn nobody_there_is_told() {
-    let (a, b) = pair(Config::default(), EndpointOptions::default());
-    let nowhere = Address { endpoint: 77, ..b.address() };
-    let refused = a.connect(nowhere, 0, Duration::from_millis(100)).unwrap_err();
-    assert!(matches!(refused, MxError::Connect { error: RequestError::Timeout, .. }), "{refused}");
-    let refused = a.connect(b.address(), 1, LONG).unwrap_err();
-    assert!(matches!(refused, MxError::Connect { error: RequestError::BadKey, .. }), "{refused}");
 }
 
 #[test]

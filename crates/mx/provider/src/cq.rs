@@ -1,7 +1,7 @@
 //! Completion queues: what has ended, in its order.
 //!
-//! Reading one drives the endpoints that are bound to it, if nothing has ended yet. MPIs read
-//! again and again, and do not always know that there are more ranks than cores: whoever has found
+//! Reading one drives the endpoints that are bound to it, if nothing has ended yet. MPIs read again
+//! and again, and do not always know that there are more ranks than cores: a thread that has found
 //! nothing for a while lets others run.
 
 use std::collections::VecDeque;
@@ -25,7 +25,8 @@ use crate::av::give_text;
 use crate::bound::Bound;
 use crate::{fault, refuse};
 
-/// Something that has ended. Addresses are the user's, and nobody here looks at what is there.
+/// Something that has ended. Addresses are the user's, and this provider does not read what is
+/// there.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Entry {
     pub(crate) context: usize,
@@ -51,14 +52,14 @@ pub(crate) struct Failure {
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     entries: Mutex<VecDeque<Entry>>,
-    /// How many they are: whoever looks in vain, again and again, takes no lock.
+    /// How many they are: a thread that looks in vain, again and again, takes no lock.
     count: AtomicUsize,
     pub(crate) bound: Bound,
     /// What threads sleep on that wait for an end, if they may.
     pub(crate) bell: Option<Arc<EventFd>>,
-    /// Somebody relies on the bell.
+    /// A thread relies on the bell.
     rings: AtomicBool,
-    /// Whoever waits shall return.
+    /// Threads that wait have to return.
     signalled: AtomicBool,
     /// How often in a row nothing was found.
     idle: AtomicU32,
@@ -310,7 +311,7 @@ fn wait_and_read(
             std::thread::yield_now();
             continue;
         };
-        // Whoever signals may have rung before the bell was silenced.
+        // A thread that signals may have rung before the bell was silenced.
         if cq.queue.may_sleep() && !cq.queue.signalled.load(Ordering::Acquire) {
             let left = limit.saturating_sub(begun.elapsed());
             bell.wait((limit != Duration::MAX).then_some(left));

@@ -9,7 +9,7 @@ use libc::{EACCES, EFAULT, EINVAL};
 use crate::abi::constants::{FI_ENOKEY, FI_REMOTE_READ, FI_REMOTE_WRITE};
 use crate::memory::{Segments, borrow_iov};
 
-/// Memory that was registered, as a number: nobody here looks at it without a request.
+/// Memory that was registered, as a number: this provider does not read it without a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Region {
     pub(crate) start: usize,

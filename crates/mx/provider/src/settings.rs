@@ -145,17 +145,6 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_what_to_do() {
-        let error = |variables: &[_], interfaces: &[_]| with(variables, interfaces).unwrap_err();
-        assert!(error(&[], &[]).contains("bring one up"));
-        let several = error(&[], &["eth0", "eth1"]);
-        assert!(several.contains("eth0, eth1") && several.contains("EARMARK_PORT=packet:eth0"));
-        assert!(error(&[(PORT, "tcp:1")], &[]).starts_with("EARMARK_PORT=tcp:1: no kind of port"));
-        assert!(error(&[(FAULTS, "drop")], &["a"]).starts_with("EARMARK_FAULTS=drop: fault"));
-        assert!(error(&[(PEER_TIMEOUT, "0")], &["a"]).contains("use 1 to 86400"));
-    }
-
-    #[test]
     fn the_rest_has_defaults() {
         let settings = with(&[], &["eth0"]).unwrap();
         assert!(!settings.verbose && settings.faults.rules().is_empty());

@@ -15,7 +15,7 @@ use crate::wire::{Header, Notify, REFUSED};
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
     /// Ends this endpoint in good order: no new requests are taken, receives that no message has
-    /// begun to come for end as aborted, messages that nobody has received are dropped, and peers
+    /// begun to come for end as aborted, messages that no receive has taken are dropped, and peers
     /// are told when they have acknowledged all messages and received the large ones. The
     /// owner goes on until [`Endpoint::is_closed`], or until it loses patience.
     pub fn close(&mut self, now: Instant) {
@@ -48,7 +48,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
     }
 
-    /// Nobody will receive what waits. Two that close would wait for each other, if it went on
+    /// No receive will take what waits. Two that close would wait for each other, if it went on
     /// taking up room, or promised to be pulled.
     fn drop_waiting(&mut self, now: Instant) {
         self.matching.drop_all_messages();
@@ -67,7 +67,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
     }
 
-    /// Tells a peer that nobody will pull its message.
+    /// Tells a peer that it will not pull its message.
     pub(super) fn refuse(&mut self, now: Instant, id: PeerId, region: u32) {
         if let Some(peer) = self.peers.get_mut(id) {
             peer.outbound.notifies.push_back(Notify { region, delivered: REFUSED });
@@ -128,7 +128,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         self.ask_for_more(now);
     }
 
-    /// Sends that are not complete end now; of the others nobody hears any more.
+    /// Sends that are not complete end now; the others are not reported.
     fn end_sends(&mut self, id: PeerId, reason: RequestError) {
         let Some(peer) = self.peers.get_mut(id) else { return };
         let mut left = Vec::new();
@@ -167,7 +167,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if let Some(at) = peer.timer_at {
             self.schedule.timers.remove(&(at, id));
         }
-        // What it sent and nobody has received still takes up memory.
+        // What it sent and no receive has taken still takes up memory.
         self.reserved_bytes -= u64::from(peer.share - peer.unexpected);
         self.early_bytes -= peer.inbound.early_bytes();
         self.leave(id, peer.waiting, peer.unexpected);

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Only a repeats what may be lost: its request, then its probe. Until b has heard Tb, its frames
-//! may go to an address that somebody has forged, so it sends one for each request and no other.
+//! may go to an address that was forged, so it sends one for each request and no other.
 //!
 //! Each end chooses a token at random, and drops frames of the other that do not bear it. A request
 //! from a peer that b already has, in another life, replaces that peer only when a frame arrives

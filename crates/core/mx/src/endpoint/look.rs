@@ -9,10 +9,10 @@ use crate::outgoing::{Data, Outgoing};
 use crate::wire::{self, Body, FrameType, Header};
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
-    /// Reads the beginning of a message that nobody has received, and says how many bytes of it are
-    /// known: of an eager message those that have come, of a large one what its sender announced
-    /// ([`Config::head`](crate::config::Config::head)). The message goes on waiting. None if it is
-    /// there no longer.
+    /// Reads the beginning of a message that no receive has taken, and says how many bytes of it
+    /// are known: of an eager message those that have come, of a large one what its sender
+    /// announced ([`Config::head`](crate::config::Config::head)). The message goes on waiting. None
+    /// if it is there no longer.
     pub fn look(&self, message: MessageId, into: &mut [u8]) -> Option<usize> {
         let Message { total, contents, .. } = self.messages.get(message)?;
         let known = match contents {

@@ -119,7 +119,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
         let left = sending.total as u32 - sending.begun;
         if is_bulk_wanted(&self.config, peer, left.into()) {
-            // Nobody sees its mark.
+            // Its mark is not seen.
             return None;
         }
         let frames = left.div_ceil(medium_payload(peer) as u32);

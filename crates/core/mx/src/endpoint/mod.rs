@@ -113,7 +113,7 @@ const _: () = assert!(size_of::<Message>() <= 64, "there may be a million of the
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Bytes of eager messages that nobody has received.
+    /// Bytes of eager messages that no receive has taken.
     pub unexpected_bytes: u64,
     /// Bytes that peers have used of what they were permitted, and have not been given back.
     pub charged_bytes: u64,
@@ -231,7 +231,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         self.address
     }
 
-    /// Its settings.
+    /// The settings that it was opened with.
     pub const fn config(&self) -> &Config {
         &self.config
     }

@@ -327,7 +327,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
     }
 
-    /// A frame of ours found nobody.
+    /// A frame of ours was refused.
     fn nack_arrived(&mut self, now: Instant, address: Address, nack: Nack) {
         let known = self.peers.at(address);
         let is_ours = |id: &PeerId| {

@@ -16,7 +16,7 @@ use crate::status::{Event, Refusal, RequestError, Status};
 /// A message that a probe has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbedMessage {
-    /// The message.
+    /// Its name, by which it is looked at or received.
     pub message: MessageId,
     /// Who sent it.
     pub peer: PeerId,
@@ -97,7 +97,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     }
 
     /// Receives a message: the first one that fits, of those that have arrived and those to come.
-    /// It fits if it comes from `source`, or from anybody if that is absent, and if its match
+    /// It fits if it comes from `source`, or from any peer if that is absent, and if its match
     /// information is `wanted`.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// Receives a message that was [claimed](Endpoint::claim).
     ///
     /// # Errors
-    /// If it is there no longer: somebody received it, or its sender was lost before all of it had
+    /// If it is there no longer: a receive took it, or its sender was lost before all of it had
     /// come.
     pub fn receive_message(
         &mut self,
@@ -156,7 +156,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         Ok(receive)
     }
 
-    /// The first message that fits and that nobody has received (`mx_iprobe`). It goes on waiting.
+    /// The first message that fits and that no receive has taken (`mx_iprobe`). It goes on waiting.
     ///
     /// # Errors
     /// As for [`Endpoint::irecv`], as far as the mask is concerned.
@@ -172,8 +172,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             .and_then(|message| self.found(message)))
     }
 
-    /// The first message that fits and that nobody has received. It is the caller's from now on: it
-    /// has to be [received](Endpoint::receive_message) or [discarded](Endpoint::discard).
+    /// The first message that fits and that no receive has taken. It is the caller's from now on:
+    /// it has to be [received](Endpoint::receive_message) or [discarded](Endpoint::discard).
     pub fn claim(
         &mut self,
         source: Option<PeerId>,
@@ -186,7 +186,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         Ok(found)
     }
 
-    /// Receives a message that was claimed into a place that nobody looks at, `nowhere`, which need
+    /// Receives a message that was claimed into a place that is not read, `nowhere`, which need
     /// not have any room. False if it is there no longer.
     pub fn discard(&mut self, now: Instant, message: MessageId, nowhere: R) -> bool {
         let Some(Message { match_info, .. }) = self.messages.get(message) else { return false };
@@ -267,7 +267,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         room
     }
 
-    /// Ends a receive, and reports it unless nobody wants to know.
+    /// Ends a receive, and reports it unless it was discarded.
     pub(super) fn complete_receive(
         &mut self,
         receive: ReceiveId,

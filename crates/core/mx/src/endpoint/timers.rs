@@ -145,7 +145,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
         let shut_out = peer.outbound.is_shut_out();
         if shut_out && !peer.shut_out {
-            // The frame that lets us in again may be lost, and nobody sends it twice.
+            // The frame that lets us in again may be lost, and it is not sent twice.
             peer.probe_every = PROBE_AGAIN.min(probe_interval(&self.config));
             peer.probe_at = Some(now + peer.probe_every);
         }

@@ -3,7 +3,7 @@
 //! Peers take turns, a frame each. What a peer gets first is what keeps it going: requests for more
 //! of a large message, then a list of what it has sent in vain, then numbered frames, lost ones
 //! before new ones, then an acknowledgement, if none of these frames took it along. Answers to pull
-//! requests are the bulk of all bytes; they get every fourth turn, and all turns that nobody else
+//! requests are the bulk of all bytes; they get every fourth turn, and all turns that no other
 //! wants, so that small messages overtake them.
 
 use base::time::Instant;
@@ -23,7 +23,7 @@ use crate::wire::{
     self, BITMAP, BULK_EAGER, Body, Connect, ConnectStatus, FrameType, Header, Nack, Pull, VERSION,
 };
 
-/// Of so many turns one is for answers to pull requests, whoever else waits.
+/// Of so many turns one is for answers to pull requests, whatever else waits.
 const TURNS: u8 = 4;
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
@@ -147,8 +147,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let peer = self.peers.get(id)?;
         match *peer.outbound.queue.front()? {
             Item::Message(send) => self.next_of_message(id, send),
-            // Whoever closes waits until its messages have been fetched, and those that have begun
-            // to come are there.
+            // An endpoint that closes waits until its messages have been fetched, and those that
+            // have begun to come are there.
             Item::Close
                 if peer.announced > 0
                     || peer.arriving.is_some()
@@ -390,7 +390,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let header = self.header(id, false)?;
         let peer = self.peers.get(id)?;
         let connect = Connect { status, key: peer.key, ..self.introduction(peer.token) };
-        // Whoever adopts this has seen none of the frames that may be under way already.
+        // A peer that adopts this has seen none of the frames that may be under way already.
         let seq = peer.outbound.first();
         let header = Header { token, seq, crc: true, ..header };
         let length = wire::write(&header, &Body::Connect(connect), out);

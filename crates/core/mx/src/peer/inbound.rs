@@ -15,9 +15,8 @@ pub(crate) const MAX_EARLY: usize = BITMAP * 8;
 /// What to do with a numbered frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// Process it.
     Next,
-    /// Keep it.
+    /// Others before it are missing.
     Early,
     Seen,
     /// It is beyond everything that was permitted.

@@ -46,7 +46,7 @@ pub(crate) enum ConnectionState {
 pub(crate) enum EagerTarget {
     /// To the place that a receive named.
     Receive(ReceiveId),
-    /// To memory of ours: nobody has asked for it.
+    /// To memory of ours: no receive has asked for it.
     Message(MessageId),
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct Peer {
     /// When to ask it again, and how often that was done.
     pub(crate) connect_at: Option<Instant>,
     pub(crate) attempts: u32,
-    /// Somebody here wants it too, for so long, though it was the other end that asked.
+    /// This end wants it, too, for so long, though it was the other end that asked.
     pub(crate) wanted_until: Option<Instant>,
 
     pub(crate) inbound: Inbound,
@@ -227,7 +227,7 @@ impl Peer {
         match self.link {
             ConnectionState::Connecting => self.due.connects = times,
             ConnectionState::Answered if is_second => {
-                self.due.answer = self.theirs.map(|theirs| theirs.token)
+                self.due.answer = self.theirs.map(|theirs| theirs.token);
             }
             ConnectionState::Answered | ConnectionState::Up => self.due.probes = times,
         }

@@ -98,7 +98,7 @@ pub(crate) struct Outbound {
     pub(crate) queue: VecDeque<Item>,
     /// From the first frame that is not acknowledged.
     sent: VecDeque<SentFrame>,
-    /// Its number.
+    /// The number of the oldest frame that is not acknowledged.
     first: Seq,
     /// The peer takes no frames from here on.
     limit: Seq,

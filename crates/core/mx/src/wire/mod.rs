@@ -16,7 +16,7 @@
 //!
 //! - **flags**: 0x80 is the *mark*: the sender says that a host waits for this frame. It is set
 //!   before the frame is handed over, in a byte of its own, so a NIC needs to look at one byte.
-//! - **full**, 0x02: the sender of this frame has so many messages that nobody has received that
+//! - **full**, 0x02: the sender of this frame has so many messages that no receive has taken that
 //!   its receiver must begin no new one. Messages that have begun, and all else, go on.
 //! - **ask**, 0x04: the sender of this frame can send no more until it hears what has arrived; an
 //!   acknowledgement should not wait. In a pull: it will soon have nothing to do before it has the
@@ -98,7 +98,7 @@ pub enum FrameType {
     Reply = 42,
     /// The receiver has what it wanted of a large message.
     Notify = 43,
-    /// The sender has a frame back that found nobody.
+    /// The sender has a frame back that was refused.
     Nack = 44,
     /// Are you there?
     Probe = 46,
@@ -107,7 +107,7 @@ pub enum FrameType {
 }
 
 impl FrameType {
-    /// Every type.
+    /// All types, in the order of their numbers.
     pub const ALL: [Self; 11] = [
         Self::Ack,
         Self::Connect,
@@ -211,7 +211,7 @@ pub enum Body<'a> {
         total: u32,
         /// Where this piece begins.
         offset: u32,
-        /// The piece.
+        /// The bytes of the piece.
         data: &'a [u8],
     },
     /// A message that may be pulled.
@@ -233,12 +233,12 @@ pub enum Body<'a> {
         pull: u32,
         /// Which frame of the message this is, modulo 2^32.
         index: u32,
-        /// The data.
+        /// Bytes of the message.
         data: &'a [u8],
     },
     /// The end of a transfer.
     Notify(Notify),
-    /// A frame found nobody.
+    /// A frame was refused.
     Nack(Nack),
     /// A question that an acknowledgement answers.
     Probe,
@@ -291,7 +291,7 @@ pub struct Connect {
 pub enum ConnectStatus {
     /// This is a question.
     Request = 0,
-    /// They are.
+    /// They are connected from now on.
     Accepted = 1,
     /// The key is wrong.
     BadKey = 2,
@@ -332,11 +332,11 @@ pub struct Notify {
 pub struct Nack {
     /// The token of that frame, which shows that this is the answer to it.
     pub token: u32,
-    /// Why.
+    /// Why that frame was refused.
     pub reason: NackReason,
 }
 
-/// Why a frame found nobody.
+/// Why a frame was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum NackReason {

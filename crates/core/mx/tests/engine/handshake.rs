@@ -33,57 +33,12 @@ fn talks(pair: &mut EnginePair, from: usize) -> bool {
     })
 }
 
-fn lose_two(pair: &mut EnginePair, end: usize, lost: FrameType) {
-    let mut seen = 0;
-    pair.tap = Box::new(move |from, frame| {
-        let is_one = from == end && frame_type(frame) == lost;
-        seen += u32::from(is_one);
-        !is_one || seen > 2
-    });
-}
-
 /// One end asks the other, which hears it; whatever it answers is still on its way.
 fn only_ask(pair: &mut EnginePair) {
     pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
     let mut out = [0; 1500];
     let outgoing = pair.ends[0].transmit(pair.now, &mut out).unwrap();
     pair.ends[1].handle_frame(pair.now, address(0).nic, &out[..outgoing.length]);
-}
-
-#[test]
-fn frames_before_a_lost_answer_are_not_lost() {
-    let mut pair = EnginePair::new(config());
-    lose_two(&mut pair, 1, FrameType::Connect);
-    let a = pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
-    pair.run(secs(0));
-    let b = pair.ends[1].peers().next().unwrap();
-    for number in 0..5 {
-        pair.ends[1].isend(pair.now, b, number, pattern(100), number).unwrap();
-    }
-    pair.run(secs(1));
-    assert!(matches!(pair.take(0)[..], [Event::Connected(id, Ok(()))] if id == a));
-    assert!(pair.take(1).iter().all(|event| matches!(event, Event::Sent(..))));
-    for number in 0..5 {
-        pair.ends[0].irecv(pair.now, Some(a), Match::exact(number), vec![0; 100], 0).unwrap();
-    }
-    assert!(matches!(pair.ends[0].open_requests().1[..], []), "all have come");
-}
-
-#[test]
-fn a_lost_third_leg_is_repeated() {
-    let mut pair = EnginePair::new(config());
-    lose_two(&mut pair, 0, FrameType::Probe);
-    let a = pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
-    pair.run(secs(0));
-    let b = pair.ends[1].peers().next().unwrap();
-    // It waits until a is known to be alive.
-    pair.ends[1].isend(pair.now, b, 1, pattern(10), 0).unwrap();
-    pair.run(secs(30));
-    assert!(matches!(pair.take(0)[..], [Event::Connected(id, Ok(()))] if id == a));
-    assert_eq!(pair.ends[0].counters().unexpected, 1);
-    let sent = |end: usize, of: FrameType| pair.ends[end].counters().sent[of.index()];
-    assert_eq!(sent(0, FrameType::Probe), 4, "two are lost, and the next two are answered");
-    assert_eq!(sent(1, FrameType::Probe), 0);
 }
 
 #[test]

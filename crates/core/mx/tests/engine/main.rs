@@ -2,7 +2,6 @@
 //!
 //! One program, since the compiler makes most of the engine anew for each.
 
-mod acknowledgements;
 mod bulk;
 mod bursts;
 mod corpus;
@@ -17,4 +16,3 @@ mod marks;
 mod reads;
 mod room;
 mod support;
-mod truncation;

@@ -9,7 +9,7 @@ use mx::outgoing::Outgoing;
 use super::DiscoveredEndpoint;
 use super::frame::is_name;
 use super::frame::{self, Frame, MAX_FRAME};
-use crate::port::{BROADCAST, EVERYBODY};
+use crate::port::{ALL_ENDPOINTS, BROADCAST};
 
 /// How often a question is repeated: any frame may be lost.
 const REPEAT: Duration = Duration::from_millis(200);
@@ -83,7 +83,7 @@ impl Asker {
         if !frame::is_ours(bytes) {
             return false;
         }
-        // Nobody speaks for another.
+        // No endpoint speaks for another.
         let frame = Frame::parse(bytes).filter(|it| it.sender.nic == from && it.sender != self.own);
         match frame {
             Some(frame) if frame.is_reply => self.on_answer(&frame),
@@ -95,7 +95,7 @@ impl Asker {
 
     /// An answer is never longer than its question of `length` bytes, which may be forged.
     fn on_question(&mut self, now: Instant, question: &Frame<'_>, length: usize) {
-        let is_meant = [EVERYBODY, self.own.endpoint].contains(&question.to);
+        let is_meant = [ALL_ENDPOINTS, self.own.endpoint].contains(&question.to);
         let Some(name) = &self.name else { return };
         let is_long_enough = length >= frame::length(name);
         if !is_meant || ![name, ""].contains(&question.name) || !is_long_enough {
@@ -142,8 +142,8 @@ impl Asker {
         let is_due = |(_, question): &(&u64, &mut Question)| question.due <= now;
         let (nonce, question) = self.questions.iter_mut().find(is_due)?;
         question.due = now + REPEAT;
-        let length = Frame::new(false, self.own, EVERYBODY, *nonce, &question.name).write(out);
-        Some(Outgoing { to: BROADCAST, endpoint: EVERYBODY, marked: false, length })
+        let length = Frame::new(false, self.own, ALL_ENDPOINTS, *nonce, &question.name).write(out);
+        Some(Outgoing { to: BROADCAST, endpoint: ALL_ENDPOINTS, marked: false, length })
     }
 }
 
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn answers_are_no_longer_than_questions() {
-        let question = Frame::new(false, B, EVERYBODY, 7, "");
+        let question = Frame::new(false, B, ALL_ENDPOINTS, 7, "");
         let (mut asked, mut answered) = ([0; MAX_FRAME], [0; MAX_FRAME]);
         assert_eq!(question.write(&mut asked), MAX_FRAME);
         for (name, least) in [("a", 25), ("alpha", 29), (&*"x".repeat(80), MAX_FRAME)] {
@@ -252,7 +252,7 @@ mod tests {
         for millis in 0..5_000 {
             let now = NOW + Duration::from_millis(millis);
             let mut ask = |sender: Address| {
-                let length = Frame::new(false, sender, EVERYBODY, millis, "").write(&mut frame);
+                let length = Frame::new(false, sender, ALL_ENDPOINTS, millis, "").write(&mut frame);
                 assert!(a.handle_frame(now, sender.nic, &frame[..length]));
                 let answer = a.transmit(now, &mut frame);
                 answer.is_some_and(|outgoing| outgoing.to == sender.nic)

@@ -14,7 +14,7 @@ pub(super) const MAX_FRAME: usize = HEADER + MAX_NAME;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frame<'a> {
     pub(super) is_reply: bool,
-    /// The endpoint that it is for, or [`EVERYBODY`](crate::port::EVERYBODY).
+    /// The endpoint that it is for, or [`ALL_ENDPOINTS`](crate::port::ALL_ENDPOINTS).
     pub(super) to: u8,
     pub(super) nonce: u64,
     pub(super) sender: Address,

@@ -1,6 +1,6 @@
 //! Discovery: hosts of a segment by name.
 //!
-//! One who looks for hosts asks everybody, by a broadcast; each live endpoint that is meant answers
+//! One who looks for hosts asks all, by a broadcast; each live endpoint that is meant answers
 //! the asker alone. Frames are lost at times, so a question is repeated, five times a second.
 //!
 //! ```text
@@ -13,7 +13,7 @@
 //! - **type**: 3 is a question (`HOST_QUERY`), 4 an answer (`HOST_REPLY`), as in Open-MX, whose
 //!   layouts differ. The engine has no such types: they are taken out before it sees them.
 //! - **flags**: 0.
-//! - **to**: an endpoint; 255 in a question is everybody.
+//! - **to**: an endpoint; 255 in a question is all of them.
 //! - **nonce**: chosen at random by the asker. An answer repeats it.
 //! - **NIC**, **endpoint** of the sender, which has to agree with the frame's other words on that.
 //! - **length** of the name, 0 to 80 bytes; what follows the name is padding. A question has

@@ -19,7 +19,7 @@ const LARGEST: u64 = 1 << 20;
 /// An endpoint as users write it: `alpha/3`, `02:00:00:00:00:01/3` or `10.9.0.1:9000/3`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// Its address.
+    /// The address of an endpoint.
     Address(Address),
     /// An endpoint of a host.
     Named {
@@ -97,7 +97,7 @@ pub enum PeersError {
     /// It cannot be read.
     #[error("read the peers file {path}: {cause}; name another, or none")]
     Read {
-        /// The file.
+        /// The path of the peers file.
         path: PathBuf,
         /// What the system said.
         #[source]
@@ -106,7 +106,7 @@ pub enum PeersError {
     /// A line makes no sense.
     #[error("{path} line {line}: {what}; write an address and a name: 02:00:00:00:00:01 alpha")]
     Line {
-        /// The file.
+        /// The path of the peers file.
         path: PathBuf,
         /// Counted from 1.
         line: usize,

@@ -1,4 +1,4 @@
-//! The completion queue: requests that have ended and that nobody has asked for.
+//! The completion queue: requests that have ended and that no call has returned.
 
 use std::collections::VecDeque;
 
@@ -28,7 +28,7 @@ const GAPS: usize = 64;
 
 /// Completions, each of which is returned once.
 ///
-/// Names of requests are the engine's, so nobody chooses them to make a table slow.
+/// Names of requests are the engine's, so no peer chooses them to make a table slow.
 #[derive(Debug)]
 pub(super) struct CompletionQueue<R> {
     /// In the order in which they ended; those that were taken out of turn leave a gap. There is
@@ -40,7 +40,7 @@ pub(super) struct CompletionQueue<R> {
     places: FxHashMap<RequestId, u64>,
     indexed: u64,
     count: usize,
-    /// Those that have not ended, and that nobody wants to hear of.
+    /// Those that have not ended, and that are not to be reported.
     forgotten: FxHashSet<RequestId>,
 }
 
@@ -79,7 +79,7 @@ impl<R> CompletionQueue<R> {
         self.places.get(&request).copied()
     }
 
-    /// A request that has ended and that somebody wants; it leaves the queue.
+    /// A request that has ended and that a caller wants; it leaves the queue.
     pub(super) fn take(&mut self, want: Filter) -> Option<Completed<R>> {
         let place = match want {
             Filter::One(request) => (self.place_of(request)? - self.front) as usize,
@@ -103,7 +103,7 @@ impl<R> CompletionQueue<R> {
         Some(completed)
     }
 
-    /// One that nobody takes must not make those behind it stay as gaps.
+    /// One that is never taken must not make those behind it stay as gaps.
     fn close_gaps(&mut self) {
         self.queue.retain(Option::is_some);
         self.places.clear();
@@ -112,11 +112,6 @@ impl<R> CompletionQueue<R> {
 
     fn each(&self) -> impl Iterator<Item = &Completed<R>> {
         self.queue.iter().flatten()
-    }
-
-    /// The oldest request that has ended, which goes on being there (`mx_ipeek`).
-    pub(super) fn peek(&self) -> Option<RequestId> {
-        self.each().next().map(|completed| completed.request)
     }
 
     pub(super) fn peek_context(&self) -> Option<u64> {

@@ -44,7 +44,7 @@ pub(super) struct Core<S, R> {
     pub(super) wakeups: u64,
     /// Descriptors that become readable when a request has ended.
     pub(super) event_fds: Vec<Arc<EventFd>>,
-    /// Somebody sleeps on them: the next completion signals them.
+    /// A thread sleeps on them: the next completion signals them.
     pub(super) signals_next: bool,
     /// What the port waits for before it takes more frames.
     pub(super) blocked: Option<Room>,
@@ -292,7 +292,7 @@ impl<S: Source, R: Sink> Core<S, R> {
         self.broken.is_some()
     }
 
-    /// A broken port is an error for everybody who waits.
+    /// A broken port is an error for all who wait.
     pub(super) fn breaks(&mut self, error: PortError) -> MxError {
         let error = MxError::Port(error);
         self.fails(&error);
@@ -374,7 +374,7 @@ mod tests {
     use crate::endpoint::sources::Role;
     use crate::port::{Identity, PortCounters, TakeFrame, WriteFrame};
 
-    /// A port to which more frames come than anybody can take.
+    /// A port to which more frames come than a thread can take.
     struct Flood(OwnedFd);
 
     impl Port for Flood {

@@ -27,7 +27,7 @@ pub enum MxError {
     Connect {
         /// Where it should be.
         address: Address,
-        /// Why not.
+        /// Why there is none.
         error: RequestError,
     },
     /// No host answers to this name.

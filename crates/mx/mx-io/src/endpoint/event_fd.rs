@@ -32,7 +32,7 @@ impl EventFd {
         self.0.as_raw_fd()
     }
 
-    /// Wakes whoever waits for it, or will.
+    /// Wakes the thread that waits for it, or will.
     pub fn ring(&self) {
         // It can only fail because it rings already.
         let _ = write(&self.0, &1_u64.to_ne_bytes());

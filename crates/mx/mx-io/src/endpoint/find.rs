@@ -25,7 +25,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     /// The address of an endpoint: from its name, the file, or those who answer within `timeout`.
     ///
     /// # Errors
-    /// If nobody answers, or the port is broken.
+    /// If no host answers, or the port is broken.
     pub fn resolve(
         &self,
         target: &Target,

@@ -205,7 +205,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         Ok(RequestId::Send(send))
     }
 
-    /// Receives the first message that fits: from `source`, or from anybody, and with this match
+    /// Receives the first message that fits: from `source`, or from any peer, and with this match
     /// information (`mx_irecv`).
     ///
     /// # Errors
@@ -221,7 +221,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         Ok(RequestId::Receive(receive))
     }
 
-    /// The first message that fits and that nobody has received (`mx_iprobe`).
+    /// The first message that fits and that no receive has taken (`mx_iprobe`).
     ///
     /// # Errors
     /// As for [`Endpoint::irecv`], as far as the mask is concerned; or the port is broken.

@@ -30,8 +30,8 @@ fn drive<S: Source, R: Sink>(shared: &Shared<S, R>) -> Result<bool, MxError> {
         if core.stopping {
             return Ok(false);
         }
-        // Whoever has slept on the port looks into it, since it may have taken the signal that was
-        // meant for a leader.
+        // A thread that has slept on the port looks into it, since it may have taken the signal
+        // that was meant for a leader.
         if core.advance()? {
             continue;
         }
@@ -48,7 +48,7 @@ fn stand_by<S: Source, R: Sink>(shared: &Shared<S, R>) -> Result<(), MxError> {
     let (mut led, mut is_led) = (begun, true);
     loop {
         let now = clock::now();
-        // Whoever has the lock drives, and should not have to wait for this thread.
+        // The thread that has the lock drives, and should not have to wait for this thread.
         let due = if let Some(mut core) = shared.try_lock() {
             core.check()?;
             if core.stopping || core.leadership.is_over(now) {

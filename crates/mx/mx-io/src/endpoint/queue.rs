@@ -95,7 +95,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     }
 
     /// Has all bells rung, once, when the next request ends or the port breaks, for a thread that
-    /// is going to sleep. False if it had better not: a request has ended that nobody has taken.
+    /// is going to sleep. False if it had better not: a request has ended that no call has taken.
     pub fn ring_next(&self) -> Result<bool, MxError> {
         let mut core = self.core()?;
         core.advance()?;

@@ -6,11 +6,11 @@ use mx::status::{RequestError, Status};
 /// A request that has been made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RequestId {
-    /// To send.
+    /// A message that is sent.
     Send(SendId),
-    /// To receive.
+    /// A receive that was posted.
     Receive(ReceiveId),
-    /// To connect.
+    /// An attempt to connect to a peer.
     Connect(PeerId),
 }
 
@@ -33,9 +33,9 @@ impl Label {
 /// A request that has ended.
 #[derive(Debug)]
 pub struct Completed<R> {
-    /// Which one.
+    /// The request that has ended.
     pub request: RequestId,
-    /// How.
+    /// Its result, and the message that it was about.
     pub status: Status,
     /// The memory of a receive, with the message.
     pub sink: Option<R>,

@@ -21,7 +21,7 @@ pub(super) enum Role {
 pub(super) struct Sources {
     readiness: OwnedFd,
     more: Vec<OwnedFd>,
-    /// What other threads ring for each [`Role`]. Whoever hears its bell
+    /// What other threads ring for each [`Role`]. The thread that sees its bell
     /// silences it, so two must not share one.
     bells: [EventFd; 2],
 }
@@ -36,7 +36,7 @@ impl Sources {
         })
     }
 
-    /// Wakes whoever has this role, or will the next time it wants to sleep.
+    /// Wakes the thread that has this role, or will the next time it wants to sleep.
     pub(super) fn ring(&self, role: Role) {
         self.bells[role as usize].ring();
     }

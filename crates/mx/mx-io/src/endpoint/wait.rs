@@ -49,15 +49,8 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         self.wait_for(want, timeout, |core| core.ended.take(want))
     }
 
-    /// The request that has ended first, of those that nobody has asked for (`mx_ipeek`).
-    pub fn peek(&self) -> Result<Option<RequestId>, MxError> {
-        let mut core = self.core()?;
-        core.advance()?;
-        Ok(core.ended.peek())
-    }
-
     /// The context of the request that has ended first, of those that were given another one than 0
-    /// and that nobody has asked for, for which it waits (`mx_peek`).
+    /// and that no call has returned, for which it waits (`mx_peek`).
     pub fn peek_context(&self, timeout: Option<Duration>) -> Result<Option<u64>, MxError> {
         self.wait_for(Filter::Any(Match::ANY), timeout, |core| core.ended.peek_context())
     }

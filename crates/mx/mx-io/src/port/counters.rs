@@ -47,7 +47,7 @@ counters! {
     overrun "overrun",
     /// Frames that came and were longer than the MTU.
     too_long "too-long",
-    /// Frames that came and were for another endpoint, of another kind, from nobody, or shorter
+    /// Frames that came and were for another endpoint, of another kind, from no peer, or shorter
     /// than a header.
     strange "strange",
     /// Bulk frames that were sent, over the connections of [`tcp_bulk`](super::tcp_bulk) or within

@@ -24,7 +24,7 @@ pub enum PortError {
         "open a packet socket on {port}: {cause}; run as root or with CAP_NET_RAW, or use udp:{port}"
     )]
     NotAllowed {
-        /// The interface.
+        /// The name of the interface.
         port: String,
         /// What the kernel said.
         #[source]
@@ -33,13 +33,13 @@ pub enum PortError {
     /// The interface has no Ethernet address.
     #[error("open a port on {port}: not an Ethernet interface; find one with: ip -brief link")]
     NotEthernet {
-        /// The interface.
+        /// The name of the interface.
         port: String,
     },
     /// The interface has no IPv4 address.
     #[error("open a port on {port}: no IPv4 address; add one: ip address add ADDR/24 dev {port}")]
     NoAddress {
-        /// The interface.
+        /// The name of the interface.
         port: String,
     },
     /// Another process, or this one, has the endpoint.
@@ -47,7 +47,7 @@ pub enum PortError {
     Taken {
         /// The number of the endpoint.
         endpoint: u8,
-        /// The interface.
+        /// The name of the interface.
         port: String,
         /// Who has it, if that can be seen from here.
         holder: Option<u32>,
@@ -59,7 +59,7 @@ pub enum PortError {
     Down {
         /// What was tried.
         operation: &'static str,
-        /// The interface.
+        /// The name of the interface.
         port: String,
     },
     /// The interface does not exist any more. This port will never work again.
@@ -67,7 +67,7 @@ pub enum PortError {
     Gone {
         /// What was tried.
         operation: &'static str,
-        /// The interface.
+        /// The name of the interface.
         port: String,
     },
     /// The MTU of the interface is smaller than it was.
@@ -76,7 +76,7 @@ pub enum PortError {
          opened; set it back: ip link set {port} mtu {mtu}"
     )]
     Shrunk {
-        /// The interface.
+        /// The name of the interface.
         port: String,
         /// What its MTU was, in bytes.
         mtu: u16,

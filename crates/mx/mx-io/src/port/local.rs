@@ -3,7 +3,8 @@
 //!
 //! An Ethernet interface does not hear what it sends, so two endpoints on it could not talk
 //! otherwise. A broadcast goes both ways. Datagrams would find their way through the kernel, which
-//! costs more; those for an address of this host for which nobody listens here take that way still.
+//! costs more; those for an address of this host for which no port listens here take that way
+//! still.
 //!
 //! One who sleeps sleeps on the descriptors of both. While a receiver on this host has no room,
 //! frames for others wait, too: for 10 ms at most, if it takes nothing.
@@ -105,7 +106,7 @@ impl<P: Port> LocalPort<P> {
     }
 }
 
-/// What comes within this host: nobody here speaks for another one.
+/// What comes within this host: no port here speaks for another one.
 struct FromThisHost<'a, 'b> {
     own: NicId,
     is_near: fn(NicId, NicId) -> bool,
@@ -164,7 +165,7 @@ impl<P: Port> Port for LocalPort<P> {
             None
         };
         let outcome = outer.transmit(&mut Filtered { frames: write, next })?;
-        // The other port may be full, too; whoever comes back for this one will see.
+        // The other port may be full, too; a sender that comes back for this one will see.
         Ok(if has_room { outcome } else { Transmitted::Full(Room::Later(LATER)) })
     }
 

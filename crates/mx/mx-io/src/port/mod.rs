@@ -33,8 +33,8 @@
 //! 3. [clears](Port::clear) the port, which also reports an interface that went away;
 //! 4. receives until fewer frames come than it has asked for, and begins anew.
 //!
-//! A frame of a large message that more frames follow may wake nobody: it is received when another
-//! one comes, or when somebody looks.
+//! A frame of a large message that more frames follow may wake no thread: it is received when
+//! another one comes, or when a thread looks.
 //!
 //! # Limits
 //!
@@ -291,15 +291,15 @@ pub(crate) const BROADCAST: NicId = NicId([0xff; 6]);
 /// The type of frames that ask who is there.
 pub(super) const QUERY: u8 = 3;
 
-/// In a question: everybody.
-pub(super) const EVERYBODY: u8 = 255;
+/// In a question: all endpoints.
+pub(super) const ALL_ENDPOINTS: u8 = 255;
 
 /// The last number that an endpoint may have.
-pub const LAST_ENDPOINT: u8 = EVERYBODY - 1;
+pub const LAST_ENDPOINT: u8 = ALL_ENDPOINTS - 1;
 
-/// Whether a frame is for an endpoint: by its number, or as a question to everybody.
+/// Whether a frame is for an endpoint: by its number, or as a question to all endpoints.
 fn is_for(frame: &[u8], endpoint: u8) -> bool {
-    endpoint_of(frame).is_some_and(|to| to == endpoint || to == EVERYBODY && is_question(frame))
+    endpoint_of(frame).is_some_and(|to| to == endpoint || to == ALL_ENDPOINTS && is_question(frame))
 }
 
 /// Whether a frame asks who is there.

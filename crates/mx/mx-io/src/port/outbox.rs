@@ -106,7 +106,7 @@ impl Outbox {
     ) -> Result<(), Errno> {
         while !self.is_empty() {
             counters.calls_out += 1;
-            // A single frame, which somebody waits for, gets the quicker call.
+            // A single frame, which a host waits for, gets the quicker call.
             let sent = if self.end - self.first == 1 && !self.addressed {
                 let frame = &self.frames[self.first * self.stride..][..self.lengths[self.first]];
                 rustix::net::send(socket, frame, SendFlags::DONTWAIT).map(|_| 1)

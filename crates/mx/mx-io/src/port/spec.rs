@@ -19,7 +19,7 @@ use vhost::driver::DriverSettings;
 pub enum PortSpec {
     /// An Ethernet interface.
     Packet {
-        /// Its name.
+        /// The name of the interface.
         interface: String,
         /// Whether the data of long messages go over TCP where that is possible.
         tcp_bulk: bool,
@@ -28,7 +28,7 @@ pub enum PortSpec {
     Udp(SocketAddrV4),
     /// Datagrams, from the address of an interface: the same words on each host of a cluster.
     UdpOn {
-        /// Its name.
+        /// The name of the interface.
         interface: String,
         /// The UDP port; 0 is any that is free.
         port: u16,
@@ -152,7 +152,7 @@ impl fmt::Display for PortSpec {
     }
 }
 
-/// Opens a port for the first endpoint of `numbers` that nobody has, in the network of this thread.
+/// Opens a port for the first endpoint of `numbers` that is free, in the network of this thread.
 ///
 /// # Errors
 /// As [`open`] does: that of the last number, if all are taken.

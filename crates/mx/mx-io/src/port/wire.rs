@@ -76,7 +76,7 @@ impl Wire {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Socket>> {
-        // No step leaves the queues in a state that nobody may see.
+        // No step leaves the queues in a state that others may not see.
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

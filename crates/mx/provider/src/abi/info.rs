@@ -1,7 +1,8 @@
 //! What `fi_getinfo` takes and gives.
 //!
 //! The layouts are those of libfabric 1.17. Later versions only append, so fields of theirs are
-//! neither read nor set; what this provider hands out is followed by zeros, for whoever reads them.
+//! neither read nor set; what this provider hands out is followed by zeros, for programs that read
+//! them.
 
 use std::ffi::{c_char, c_int, c_void};
 

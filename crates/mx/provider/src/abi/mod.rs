@@ -25,7 +25,7 @@ macro_rules! fid_ref {
 macro_rules! fid_take {
     ($fid:expr, $object:ty) => {{
         let object: *mut $object = $fid.cast();
-        // SAFETY: this provider made it with `Box::into_raw`, and whoever closes it does so once
+        // SAFETY: this provider made it with `Box::into_raw`, and its owner closes it once
         // and does not use it again.
         // JUSTIFICATION: C owns objects by their address only.
         unsafe { Box::from_raw(object) }
@@ -44,7 +44,7 @@ macro_rules! out {
 macro_rules! arg_ref {
     ($pointer:expr) => {{
         let pointer = $pointer;
-        // SAFETY: it is null, or the address of such a structure, which nobody changes meanwhile.
+        // SAFETY: it is null, or the address of such a structure, which is not changed meanwhile.
         // JUSTIFICATION: C passes attributes and messages this way.
         unsafe { pointer.as_ref() }
     }};

@@ -7,8 +7,7 @@ use std::ffi::c_void;
 use libc::{EFAULT, EINVAL, iovec};
 
 use super::live::Live;
-use super::object::{Ep, enabled};
-use super::setup::Side;
+use super::object::{Ep, Side, enabled};
 use crate::abi::constants::{FI_EOPBADSTATE, FI_INJECT, FI_REMOTE_CQ_DATA};
 use crate::abi::transfers::{FidEp, Msg, RmaMsg, TaggedMsg};
 use crate::abi::{arg_ref, fid_ref};
@@ -191,11 +190,13 @@ macro_rules! table {
 
         use libc::{EINVAL, iovec};
 
-        use super::calls::{Call, Direction, Subject, described, injected, plain};
+        use crate::endpoint::calls::{
+            Call, Direction, Subject, described, injected, plain,
+        };
         use crate::abi::transfers::{FidEp, $message, $ops};
         use crate::memory::borrow_iov;
 
-        pub(super) static OPS: $ops = $ops { size: size_of::<$ops>(), $($field: $call),* };
+        pub(in crate::endpoint) static OPS: $ops = $ops { size: size_of::<$ops>(), $($field: $call),* };
 
         unsafe extern "C" fn recv(
             ep: *mut FidEp,

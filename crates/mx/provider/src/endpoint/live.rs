@@ -14,7 +14,7 @@ use mx_io::endpoint::{Endpoint, EndpointOptions, MxError};
 use mx_io::port::faulty::FaultyPort;
 use mx_io::port::{LAST_ENDPOINT, open_free};
 
-use super::setup::{Setup, Side};
+use super::object::{Setup, Side};
 use crate::av::Addresses;
 use crate::bits::HEADER;
 use crate::bound::Driven;

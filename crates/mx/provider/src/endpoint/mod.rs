@@ -6,11 +6,8 @@ mod live;
 mod object;
 mod receive;
 mod remote;
-mod rma;
 mod send;
-mod setup;
-mod tagged;
-mod untagged;
+mod tables;
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::Ordering;
@@ -19,8 +16,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use libc::{EINVAL, EIO, ENODEV, ENOPROTOOPT, ENOSYS};
 
 use self::live::Live;
-use self::object::Ep;
-use self::setup::{Setup, Side};
+use self::object::{Ep, Setup, Side};
 use crate::abi::constants::{
     FI_CLASS_AV, FI_CLASS_CNTR, FI_CLASS_CQ, FI_CLASS_EP, FI_CLASS_EQ, FI_DIRECTED_RECV,
     FI_EBADFLAGS, FI_ENABLE, FI_ENOAV, FI_ENOCQ, FI_EOPBADSTATE, FI_ETOOSMALL, FI_GETOPSFLAG,
@@ -102,9 +98,9 @@ pub(crate) unsafe extern "C" fn open(
         fid: Fid { class: FI_CLASS_EP, context, ops: &raw const FID },
         ops: &raw const OPS,
         cm: &raw const CM,
-        msg: &raw const untagged::OPS,
-        rma: &raw const rma::OPS,
-        tagged: &raw const tagged::OPS,
+        msg: &raw const tables::untagged::OPS,
+        rma: &raw const tables::rma::OPS,
+        tagged: &raw const tables::tagged::OPS,
         atomic: std::ptr::null(),
         collective: std::ptr::null(),
     };
@@ -214,7 +210,7 @@ fn enable(ep: &Ep) -> c_int {
             live.mx.add_bell(bell);
         }
     }
-    // Nobody else has set it: the lock is held.
+    // No other thread has set it: the lock is held.
     let _ = ep.live.set(live);
     0
 }

@@ -1,4 +1,4 @@
-//! Receives, looking at messages that nobody has received, and taking receives back.
+//! Receives, looking at messages that no receive has taken, and taking receives back.
 
 use std::sync::PoisonError;
 

@@ -13,7 +13,7 @@ use crate::bits::TAG;
 use crate::memory;
 
 pub(crate) const PROTOCOL: u32 = FI_PROV_SPECIFIC | 0x4d58;
-/// The name of the fabric: whoever speaks MX on the same segment.
+/// The name of the fabric: all who speak MX on the same segment.
 pub(crate) const FABRIC: &str = "mx";
 /// Messages up to here may be injected. They are copied whether they are injected or not.
 pub(crate) const INJECT: usize = 16 << 10;
@@ -27,7 +27,6 @@ const KINDS: u64 = FI_MSG | FI_TAGGED;
 const REMOTE: u64 = FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 const DIRECTIONS: u64 = FI_SEND | FI_RECV;
 const REACH: u64 = FI_LOCAL_COMM | FI_REMOTE_COMM;
-/// All capabilities.
 const CAPS: u64 = KINDS | DIRECTIONS | REACH | FI_MULTI_RECV | FI_DIRECTED_RECV | REMOTE;
 const ASKED_FOR: u64 = FI_SOURCE;
 /// What only one direction has.

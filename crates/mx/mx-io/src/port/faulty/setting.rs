@@ -18,7 +18,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Every fault.
+    /// All faults, in the order of lists.
     pub const ALL: [Self; 3] = [Self::Drop, Self::Duplicate, Self::Delay];
 
     /// Its name in settings.
@@ -35,7 +35,7 @@ impl Fault {
 /// Something that goes wrong again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// What.
+    /// What happens to the frame.
     pub fault: Fault,
     /// With frames of this type; `None`: of every type.
     pub frames: Option<FrameType>,

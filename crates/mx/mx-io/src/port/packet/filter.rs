@@ -1,7 +1,7 @@
 //! Which frames the kernel queues for an endpoint: a program for its packet filter (classic BPF).
 //!
 //! Endpoints of one interface have a socket each, and the kernel offers every frame to every one.
-//! What the filter refuses costs neither room in a ring nor the sleep of whoever owns it.
+//! What the filter refuses costs neither room in a ring nor the sleep of its owner.
 //!
 //! An endpoint has two sockets, whose filters divide its frames: see [`Class`].
 //!
@@ -14,7 +14,7 @@ use std::os::fd::BorrowedFd;
 use ::mx::wire::{ETHER_TYPE, FLAG_ASK, FLAG_MARK, FrameType};
 use sys::option;
 
-use crate::port::{ENDPOINT_AT, EVERYBODY, NicId, QUERY};
+use crate::port::{ALL_ENDPOINTS, ENDPOINT_AT, NicId, QUERY};
 
 const LOAD_WORD: u16 = 0x20;
 const LOAD_HALF: u16 = 0x28;
@@ -31,7 +31,7 @@ const WHOLE_FRAME: u32 = 0x4_0000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// All that somebody may wait for. Of frames of large messages these are the last ones that
+    /// All that a host may wait for. Of frames of large messages these are the last ones that
     /// were asked for, which their sender shows by a mark or by asking.
     Prompt,
     /// All frames of large messages, in their order.
@@ -43,13 +43,13 @@ const KIND: usize = 29;
 const REFUSE: usize = 33;
 const TAKE: usize = 34;
 
-/// Frames of MX to this address and endpoint, and questions to everybody; a load beyond the end of
-/// a frame refuses it.
+/// Frames of MX to this address and endpoint, and questions to all endpoints; a load beyond the end
+/// of a frame refuses it.
 fn program(nic: NicId, endpoint: u8, class: Class) -> [libc::sock_filter; 35] {
     let [a, b, c, d, e, f] = nic.0;
     let (high, low) = (u32::from_be_bytes([a, b, c, d]), u32::from(u16::from_be_bytes([e, f])));
     let (mx, endpoint) = (u32::from(ETHER_TYPE), u32::from(endpoint));
-    let (question, everybody) = (u32::from(QUERY), u32::from(EVERYBODY));
+    let (question, everybody) = (u32::from(QUERY), u32::from(ALL_ENDPOINTS));
     let load = |code, at: usize| step(code, at as u32, 0, 0);
     // Goes to one of two steps, both after this one, which is step `at`.
     let equal = |at: usize, value, yes: usize, no: usize| {

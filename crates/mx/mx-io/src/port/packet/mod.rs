@@ -3,11 +3,11 @@
 //! Frames that come are seen in a ring that is shared with the kernel (`ring.rs`), so one who spins
 //! needs no system call. The kernel queues only those for this address and endpoint (`filter.rs`).
 //!
-//! Frames of large messages have a socket and a ring of their own, on which nobody sleeps: waking a
-//! thread for each costs their sender's core more than the frame itself, if that core is also where
-//! they arrive, and helps nobody. The last of those that were asked for comes through the first
-//! socket, too, where it only wakes who sleeps there. The kernel serves the socket first that was
-//! bound last; so when the signal is seen the frame is there.
+//! Frames of large messages have a socket and a ring of their own, on which no thread sleeps:
+//! waking a thread for each costs their sender's core more than the frame itself, if that core is
+//! also where they arrive, and helps no one. The last of those that were asked for comes through
+//! the first socket, too, where it only wakes who sleeps there. The kernel serves the socket first
+//! that was bound last; so when the signal is seen the frame is there.
 //!
 //! Frames that go are copied by one system call for up to 64 of them, past the queueing discipline
 //! of the interface, which is there for traffic that does not pace itself. A shared ring in this
@@ -59,7 +59,7 @@ pub struct PacketPort {
     /// Before the socket, so that it goes first.
     ring: Ring,
     socket: PacketSocket,
-    /// As both of them, for the frames of large messages, which wake nobody.
+    /// As both of them, for the frames of large messages, which wake no thread.
     replies: Ring,
     reply_socket: PacketSocket,
     /// Which ring is received from first.
@@ -96,7 +96,7 @@ impl PacketPort {
             return Err(PortError::Down { operation: "open a port", port });
         }
         let nic = NicId(mac);
-        // Some interfaces, such as the loopback, have more than anybody uses.
+        // Some interfaces, such as the loopback, have more than MX uses.
         let mtu = check_mtu(interface, link.mtu.min(MAX_MTU.into()))?;
         let claim = Claim::new(interface, link.index, endpoint)?;
         let open = |class| -> Result<(Ring, PacketSocket), PortError> {
@@ -233,7 +233,7 @@ impl Port for PacketPort {
     }
 
     fn arm(&mut self) -> Result<bool, PortError> {
-        // The socket is readable for as long as there is a frame in the ring. Nobody need stay
+        // The socket is readable for as long as there is a frame in the ring. No thread need stay
         // awake for a quiet one.
         Ok(self.ring.is_ready())
     }
@@ -243,7 +243,7 @@ impl Port for PacketPort {
     }
 
     fn clear(&mut self) -> Result<(), PortError> {
-        // The reason was a frame. An error stays until somebody asks for it.
+        // The reason was a frame. An error stays until it is asked for.
         if self.ring.is_ready() {
             return Ok(());
         }
@@ -263,7 +263,7 @@ impl Port for PacketPort {
     }
 }
 
-/// Whether a frame of the first ring is there to wake somebody: it is in the second, too.
+/// Whether a frame of the first ring is there to wake a thread: it is in the second, too.
 fn is_signal(frame: &[u8]) -> bool {
     let [high, low] = ETHER_TYPE.to_be_bytes();
     frame.get(12..15).is_some_and(|kind| kind == [high, low, FrameType::Reply as u8])
@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn who_may_not_is_told_what_to_do() {
         let outcome = std::thread::spawn(|| {
-            // Capabilities belong to a thread. Whoever has none to drop may not either.
+            // Capabilities belong to a thread. A thread that has none to drop may not either.
             if let Ok(mut sets) = capabilities(None) {
                 sets.effective.remove(CapabilitySet::NET_RAW);
                 set_capabilities(None, sets).unwrap();

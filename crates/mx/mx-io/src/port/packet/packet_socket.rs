@@ -1,4 +1,4 @@
-//! A packet socket that nobody waits for when it is closed.
+//! A packet socket that no thread waits for when it is closed.
 //!
 //! For a packet socket with a ring the kernel waits several times until no processor can be in it
 //! any more (`packet_release` in `net/packet/af_packet.c`), some ten milliseconds each time. A

@@ -3,7 +3,7 @@
 //! Each slot begins with a word that says whose it is. The kernel writes a frame into the next slot
 //! that is its own and hands it over; a frame that finds none is dropped and counted. The newer
 //! `TPACKET_V3` hands over blocks of frames, and a block that is not full after a timer of at least
-//! a millisecond: a lone frame, for which somebody waits, would wait for that.
+//! a millisecond: a lone frame, which a host waits for, would wait for that.
 //!
 //! Layout: `include/uapi/linux/if_packet.h`.
 
@@ -137,7 +137,7 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         // SAFETY: this is the whole mapping, and no slice of it is left.
-        // JUSTIFICATION: nobody else unmaps it.
+        // JUSTIFICATION: nothing else unmaps it.
         let _ = unsafe { munmap(self.start.as_ptr().cast::<c_void>(), self.bytes) };
     }
 }

@@ -80,7 +80,7 @@ impl Calls {
         }
     }
 
-    /// Asks to be woken; `true` if somebody has called already.
+    /// Asks to be woken; `true` if a sender has called already.
     pub(super) fn arm(&self) -> bool {
         self.asleep().store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(heard(), [7, 64, 1023]);
         assert!(heard().is_empty() && !receiver.arm());
         assert!(sender.call(5) && !sender.call(5));
-        assert!(receiver.arm(), "somebody has called");
+        assert!(receiver.arm(), "a sender has called");
         assert_eq!(heard(), [5]);
     }
 }

@@ -30,7 +30,7 @@ impl ShmPort {
             self.counters.calls_in += 1;
             let most = EVENTS as libc::c_int;
             let epoll = self.epoll.as_raw_fd();
-            // SAFETY: there is room for as many events as it is told.
+            // SAFETY: there is room for as many events as the kernel is given.
             // JUSTIFICATION: rustix calls epoll_pwait2, which valgrind and older filters of system
             // calls do not know.
             let happened = unsafe { libc::epoll_wait(epoll, events.as_mut_ptr(), most, 0) };

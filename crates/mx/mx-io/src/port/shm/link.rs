@@ -4,8 +4,9 @@
 //! A connection is a unix socket. The sender connects, and passes the ring with its greeting; it
 //! need not wait for an answer, since a frame may be in the ring before the receiver has it. Later
 //! the sender sends a byte as a bell, if the receiver has armed the ring. It does not use an
-//! eventfd for that: one that comes from somebody else can make a write wait, while a socket can be
-//! told not to. When a process ends, the kernel closes its sockets, and the other side hears of it.
+//! eventfd for that: one that comes from another process can make a write wait, while a socket can
+//! be told not to. When a process ends, the kernel closes its sockets, and the other side hears of
+//! it.
 //!
 //! A receiver that has a connection to the sender, too, answers: from then on long frames may come.
 //! With the answer come its [calls](super::calls), and which of them is the sender's.
@@ -50,7 +51,7 @@ pub(super) struct Outbound {
     pub(super) full_since: Option<base::time::Instant>,
     /// What the receiver has answered: whether it reads the memory of this process.
     pub(super) is_read: Option<bool>,
-    /// How it is called, and as whom; `None` before it has answered.
+    /// How it is called, and by which number; `None` before it has answered.
     calls: Option<(Calls, u16)>,
     /// What it reads first.
     _number: Box<u64>,

@@ -21,12 +21,12 @@
 //!
 //! As on a wire: frames for an endpoint that is not there, or has just died, are counted as
 //! [refused](PortCounters::refused) and forgotten; timers of MX decide what that means. A sender
-//! whose receiver has no room is told to come [later](Room::Later), whomever its next frame is for.
+//! whose receiver has no room has to come [later](Room::Later), whatever its next frame is for.
 //! A receiver that takes nothing for 10 ms is taken to sleep: frames for it are lost, which it
 //! [counts](PortCounters::overrun), until it has taken one. What a sender has left in its ring when
 //! it dies is still received.
 //!
-//! # Whom to trust
+//! # Trust
 //!
 //! Any process of the network namespace may connect to an abstract name. The kernel tells whose
 //! process it is, and either side goes on only if that is its own user, or root; so endpoints of
@@ -34,14 +34,14 @@
 //! has the endpoint. The other side may still be in disorder: whatever it writes is checked, its
 //! memory cannot shrink, and no call that touches its descriptors waits.
 //!
-//! Whoever may connect may also say which NIC and endpoint it is, as whoever may open a packet
-//! socket can.
+//! A process that may connect may also say which NIC and endpoint it is, as one that may open a
+//! packet socket can.
 //!
 //! # Costs
 //!
 //! A ring has 512 KiB in each direction between any two ports that have talked. A port that polls
 //! makes a system call every 20 us to see who came and went; new rings are seen so much later. It
-//! looks into the rings in which something has come of late. Whoever is silent for longer costs it
+//! looks into the rings in which something has come of late. One that is silent for longer costs it
 //! nothing, and calls (`calls.rs`) when that changes.
 
 mod calls;

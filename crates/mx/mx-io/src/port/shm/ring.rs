@@ -31,7 +31,7 @@ const WORDS: usize = CACHE_LINE / WORD;
 pub(super) const ROOM: usize = BULK_FRAME;
 /// The fewest lines of a ring: room for two of the longest records.
 pub(super) const MIN_LINES: u32 = 2048;
-/// The most.
+/// The most cache lines of a ring.
 pub(super) const MAX_LINES: u32 = 1 << 16;
 
 /// Whether rings may have so many lines.
@@ -189,7 +189,7 @@ impl Producer {
         waiting.is_some_and(|waiting| waiting + lines <= all)
     }
 
-    /// How the consumer has to be woken, which whoever asks has to do.
+    /// How the consumer has to be woken, which the caller has to do.
     pub(super) fn wake(&self) -> Option<Wake> {
         // The record is visible before this is looked at; the consumer does it the other way round.
         fence(Ordering::SeqCst);
@@ -206,7 +206,7 @@ impl Producer {
 
     /// Counts a record that the consumer will not get.
     pub(super) fn lose(&mut self) {
-        // Nobody else is to write it.
+        // No other process writes it.
         let lost = self.ring.lost();
         lost.store(lost.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }

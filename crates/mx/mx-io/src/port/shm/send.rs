@@ -23,7 +23,7 @@ impl ShmPort {
 
     /// Sends a frame to an endpoint of this host, or a run of them: its first bytes, and the data
     /// that follow these. `false` if there is no room for all of it, so that no other may come
-    /// before it is [flushed](Self::flush). What nobody waits for is lost.
+    /// before it is [flushed](Self::flush). What has no receiver is lost.
     pub(in crate::port) fn offer(&mut self, to: Key, first: &[u8], data: &[u8]) -> bool {
         if first.first() == Some(&(FrameType::Rendezvous as u8)) && !data.is_empty() {
             let [at, length] = [data.as_ptr() as u64, data.len() as u64].map(u64::to_ne_bytes);

@@ -96,7 +96,7 @@ fn who_could_not_be_accepted_wakes_a_sleeper_until_it_is() {
         // SAFETY: both are open, and the port goes on with what it finds there.
         assert!(unsafe { libc::dup2(fd, place) } >= 0);
     };
-    // Nobody can be accepted from a connection, as if descriptors were lacking.
+    // No connection can be accepted from a connection, as if descriptors were lacking.
     let (connection, _far) = UnixStream::pair().unwrap();
     put(connection.as_raw_fd());
     send(&mut peer);

@@ -13,7 +13,7 @@ use super::super::{ENDPOINT_AT, NicId, Outgoing};
 /// A peer: its NIC and its endpoint.
 pub(super) type Key = (NicId, u8);
 
-/// A number that nobody can predict: whoever has it has read a frame that was for it.
+/// A number that cannot be predicted: a peer that has it has read a frame that was for it.
 pub(super) type Nonce = u64;
 
 /// The type of these frames; MX has none of this number.

@@ -170,7 +170,7 @@ mod tests {
         let settings = ShmSettings::new(std::process::id() << 8 | 79, 1500);
         let outer = ShmPort::open(NicId([2, 0, 0, 0, 0, 7]), 1, settings).unwrap();
         let mut bulk = Bulk::new(&outer, 1, Ipv4Addr::LOCALHOST).unwrap();
-        // Nobody can be accepted from a connection, as if descriptors were lacking.
+        // No connection can be accepted from a connection, as if descriptors were lacking.
         let (mut far, connection) = UnixStream::pair().unwrap();
         far.write_all(b"x").unwrap();
         bulk.listener = TcpListener::from(OwnedFd::from(connection));
@@ -189,6 +189,6 @@ mod tests {
             bulk.accept_again();
         }
         bulk.listen_to_listener(EventFlags::IN);
-        assert!(next(&bulk).contains(&LISTENER), "somebody still waits");
+        assert!(next(&bulk).contains(&LISTENER), "a caller still waits");
     }
 }

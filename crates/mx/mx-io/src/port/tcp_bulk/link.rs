@@ -210,7 +210,7 @@ impl Link {
             return true;
         }
         if self.placed > 0 && waiting > 0 {
-            // It had a place, and nobody wants it any more.
+            // It had a place, and is not wanted any more.
             self.dropped = length - self.placed;
             self.placed = 0;
             return true;

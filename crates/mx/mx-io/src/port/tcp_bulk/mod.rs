@@ -25,8 +25,8 @@
 //!
 //! # What others can do
 //!
-//! Anybody may connect, and is disconnected after a second without the nonce; at most
-//! [`MAX_OPENING`] connections wait for it, of which a new one replaces the oldest. Anybody on the
+//! Any host may connect, and is disconnected after a second without the nonce; at most
+//! [`MAX_OPENING`] connections wait for it, of which a new one replaces the oldest. Any host on the
 //! segment may ask this port to connect to an address there, at a port from 1024 on, but to none
 //! behind a router, on another interface, or of this host alone.
 //!
@@ -232,7 +232,7 @@ impl<P: Port> Port for TcpBulkPort<P> {
     }
 
     fn clear(&mut self) -> Result<(), PortError> {
-        // Nobody knows which of them it was.
+        // It may have been any of them.
         self.bulk.looks = COLD;
         self.outer.clear()
     }

@@ -32,7 +32,7 @@ pub(super) struct Opening {
 }
 
 enum Side {
-    /// Somebody has connected.
+    /// A caller has connected.
     Called,
     /// This endpoint has, and has said hello or not.
     Calling { peer: Key, hello: [u8; HELLO], welcome: Nonce, has_greeted: bool },
@@ -155,7 +155,7 @@ fn say(stream: &TcpStream, bytes: &[u8]) -> io::Result<()> {
     if sent == bytes.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
 }
 
-/// Receivers ask for what they can take, over one segment, so nobody has to pace packets as BBR
+/// Receivers ask for what they can take, over one segment, so no sender has to pace packets as BBR
 /// does. Every process may have this algorithm. It has to be set before there is a connection:
 /// pacing that has begun goes on under any other.
 pub(super) fn never_pace(socket: impl AsFd) {

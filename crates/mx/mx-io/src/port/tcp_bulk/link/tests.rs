@@ -194,7 +194,7 @@ fn data_go_to_their_place_while_they_have_one() {
             let rest: Vec<u32> = (placed + u32::from(dropped)..RUN_FRAMES).collect();
             assert_eq!((memory.placed, memory.frames), ((0..placed).collect(), rest));
             if dropped {
-                // The rest of the frame that has lost its place is not known to anybody.
+                // The rest of the frame that has lost its place is not known.
                 memory.bytes[until..4 * BULK_PAYLOAD]
                     .copy_from_slice(&data[until..4 * BULK_PAYLOAD]);
             }
