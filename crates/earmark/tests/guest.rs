@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use lab::guest::protocol::{Event, Order, Spawn, Status, Stream, TimedCommand};
+use lab::guest::protocol::{GuestEvent, Order, OutputStream, Spawn, Status, TimedCommand};
 use lab::guest::{Guest, GuestSettings};
 use lab::host::Host;
 use lab::kernel::{self, Needs, PACKAGED};
@@ -397,12 +397,12 @@ fn spawn(words: &[&str]) -> Order {
 
 /// What the programs of a script did, one after the other, from boot to power-off.
 #[track_caller]
-fn play(settings: &GuestSettings) -> Vec<(u32, Event)> {
+fn play(settings: &GuestSettings) -> Vec<(u32, GuestEvent)> {
     let mut guest = start(settings);
     guest.await_ready(PATIENCE).unwrap();
     let mut events: Vec<_> = guest.events().iter().collect();
     assert!(guest.await_end(PATIENCE));
-    assert_eq!(events.pop(), Some((0, Event::PoweringOff)));
+    assert_eq!(events.pop(), Some((0, GuestEvent::PoweringOff)));
     events.sort_by_key(|(program, _)| *program);
     events
 }
@@ -422,11 +422,11 @@ fn a_script_runs_by_the_guests_own_clock() {
             TimedCommand { at_us: 2_100_000, program: 2, order: quick },
         ]);
         let expected = [
-            (1, Event::Started),
-            (1, Event::Exited(Status::Signal(15))),
-            (2, Event::Started),
-            (2, Event::Output(Stream::Output, b"quick\n".to_vec())),
-            (2, Event::Exited(Status::Code(3))),
+            (1, GuestEvent::Started),
+            (1, GuestEvent::Exited(Status::Signal(15))),
+            (2, GuestEvent::Started),
+            (2, GuestEvent::Output(OutputStream::Output, b"quick\n".to_vec())),
+            (2, GuestEvent::Exited(Status::Code(3))),
         ];
         assert_eq!(play(&scripted), expected);
     }

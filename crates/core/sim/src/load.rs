@@ -12,7 +12,7 @@ use mx::matching::Match;
 use mx::status::Event;
 
 use crate::network::Wires;
-use crate::world::{End, Occurrence, World, address};
+use crate::world::{Occurrence, SimEndpoint, World, address};
 
 /// A stream in each of some pairs.
 #[derive(Clone, Debug)]
@@ -161,14 +161,15 @@ impl Running<'_> {
         let number = self.begun[pair].len() as u64;
         self.begun[pair].push(self.world.now());
         let (message, match_info) = (self.message.clone(), (pair as u64) << 40 | number);
-        let isend = |end: &mut End, now| end.isend(now, peer, match_info, message, pair as u64);
+        let isend =
+            |end: &mut SimEndpoint, now| end.isend(now, peer, match_info, message, pair as u64);
         self.world.with(from, isend).expect("the peer is there");
     }
 
     fn receive(&mut self, pair: usize, place: Vec<u8>) {
         let to = self.load.pairs[pair].1;
         let wanted = Match { info: (pair as u64) << 40, mask: u64::MAX << 40 };
-        let irecv = |end: &mut End, now| end.irecv(now, None, wanted, place, pair as u64);
+        let irecv = |end: &mut SimEndpoint, now| end.irecv(now, None, wanted, place, pair as u64);
         self.world.with(to, irecv).expect("any peer will do");
     }
 

@@ -6,18 +6,18 @@ use base::time::Instant;
 
 /// A queue of events.
 #[derive(Debug)]
-pub(crate) struct Queue<T> {
+pub(crate) struct EventQueue<T> {
     events: BTreeMap<(Instant, u64), T>,
     planned: u64,
 }
 
-impl<T> Default for Queue<T> {
+impl<T> Default for EventQueue<T> {
     fn default() -> Self {
         Self { events: BTreeMap::new(), planned: 0 }
     }
 }
 
-impl<T> Queue<T> {
+impl<T> EventQueue<T> {
     /// Plans an event.
     pub(crate) fn plan(&mut self, at: Instant, event: T) {
         self.events.insert((at, self.planned), event);
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn events_of_one_moment_keep_their_order() {
-        let mut queue = Queue::default();
+        let mut queue = EventQueue::default();
         for (micros, name) in [(5, 'c'), (1, 'a'), (5, 'd'), (1, 'b')] {
             queue.plan(Instant::from_micros(micros), name);
         }

@@ -13,10 +13,10 @@ use mx::status::Event;
 
 use crate::marks;
 use crate::network::{ETHERNET, Network, Wires};
-use crate::queue::Queue;
+use crate::queue::EventQueue;
 
 /// The endpoints of this world.
-pub type End = mx::endpoint::Endpoint<Bytes, Vec<u8>>;
+pub type SimEndpoint = mx::endpoint::Endpoint<Bytes, Vec<u8>>;
 
 /// Something that an application hears of.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ enum Planned {
 
 #[derive(Debug, Default)]
 struct Host {
-    end: Option<End>,
+    end: Option<SimEndpoint>,
     timer: Option<Instant>,
     waits_for_room: bool,
     up_at: Option<Instant>,
@@ -77,7 +77,7 @@ pub struct Counts {
 #[derive(Debug)]
 pub struct World {
     now: Instant,
-    queue: Queue<Planned>,
+    queue: EventQueue<Planned>,
     hosts: Vec<Host>,
     network: Network,
     events: VecDeque<(usize, Event<Vec<u8>>)>,
@@ -103,7 +103,7 @@ impl World {
         let mut random = Prng::new(seed);
         Self {
             now: Instant::from_micros(1),
-            queue: Queue::default(),
+            queue: EventQueue::default(),
             hosts: (0..hosts).map(|_| Host::default()).collect(),
             network: Network::new(wires, hosts, &mut random),
             events: VecDeque::new(),
@@ -138,12 +138,13 @@ impl World {
     /// # Panics
     /// If the settings are out of range.
     pub fn start(&mut self, host: usize, config: Config, seed: u64) {
-        let end = End::new(config, address(host), seed).expect("settings within their ranges");
+        let end =
+            SimEndpoint::new(config, address(host), seed).expect("settings within their ranges");
         self.start_with(host, end);
     }
 
     /// Begins a life with an endpoint that was prepared.
-    pub(crate) fn start_with(&mut self, host: usize, end: End) {
+    pub(crate) fn start_with(&mut self, host: usize, end: SimEndpoint) {
         self.network.checksums = end.config().crc;
         self.events.retain(|(of, _)| *of != host);
         self.hosts[host].end = Some(end);
@@ -164,7 +165,7 @@ impl World {
     }
 
     /// The endpoint of a host.
-    pub fn end(&self, host: usize) -> Option<&End> {
+    pub fn end(&self, host: usize) -> Option<&SimEndpoint> {
         self.hosts[host].end.as_ref()
     }
 
@@ -172,7 +173,7 @@ impl World {
     ///
     /// # Panics
     /// If the host has none.
-    pub fn with<T>(&mut self, host: usize, act: impl FnOnce(&mut End, Instant) -> T) -> T {
+    pub fn with<T>(&mut self, host: usize, act: impl FnOnce(&mut SimEndpoint, Instant) -> T) -> T {
         let end = self.hosts[host].end.as_mut().expect("the host has an endpoint");
         let result = act(end, self.now);
         self.pump(host);
@@ -342,7 +343,7 @@ impl World {
                 Planned::Room(host),
             );
         }
-        let deadline = state.end.as_mut().and_then(End::deadline);
+        let deadline = state.end.as_mut().and_then(SimEndpoint::deadline);
         if let Some(at) = deadline
             && state.timer.is_none_or(|timer| timer > at)
         {

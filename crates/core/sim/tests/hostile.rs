@@ -14,7 +14,7 @@ use mx::status::{Event, RequestError};
 use mx::wire::{self, Header};
 use sim::model::BLANK;
 use sim::network::Wires;
-use sim::world::{End, Occurrence, World, address};
+use sim::world::{Occurrence, SimEndpoint, World, address};
 
 const HONEST: [usize; 2] = [0, 1];
 const LIAR: usize = 2;
@@ -98,7 +98,7 @@ fn nothing_of_a_liar_reaches_honest_messages() {
             let mut known = HONEST.map(|to| insider(&mut world, to));
             for (host, peer) in [(0, there), (1, back)] {
                 for size in SIZES {
-                    let post = |end: &mut End, now| {
+                    let post = |end: &mut SimEndpoint, now| {
                         end.irecv(now, Some(peer), Match::exact(size as u64), vec![BLANK; size], 0)
                     };
                     world.with(host, post).unwrap();
@@ -108,7 +108,8 @@ fn nothing_of_a_liar_reaches_honest_messages() {
                 }
                 for size in SIZES {
                     let message = contents(size, host);
-                    let send = if round % 2 == 0 { End::isend } else { End::issend };
+                    let send =
+                        if round % 2 == 0 { SimEndpoint::isend } else { SimEndpoint::issend };
                     let info = size as u64;
                     world.with(host, |end, now| send(end, now, peer, info, message, 0)).unwrap();
                     lie(&mut world, &mut random, 1 - host, &mut known[1 - host]);

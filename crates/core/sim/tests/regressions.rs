@@ -6,7 +6,7 @@ use mx::config::Config;
 use mx::matching::Match;
 use mx::status::{Event, RequestError};
 use sim::network::Wires;
-use sim::world::{End, Occurrence, World, address};
+use sim::world::{Occurrence, SimEndpoint, World, address};
 
 fn wires() -> Wires {
     let latency = Duration::from_micros(20);
@@ -20,7 +20,8 @@ fn begin(hosts: usize, size: usize, config: Config) -> World {
         world.start(host, config, host as u64);
     }
     for host in 1..hosts {
-        let connect = |end: &mut End, now| end.connect(now, address(0), 0, config.peer_timeout);
+        let connect =
+            |end: &mut SimEndpoint, now| end.connect(now, address(0), 0, config.peer_timeout);
         let peer = world.with(host, connect).unwrap();
         let message = Bytes::from(vec![1; size]);
         world.with(host, |end, now| end.isend(now, peer, 1, message, 0)).unwrap();

@@ -6,7 +6,9 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use bench::sweep::{self, Merged, OpenedFile, Partial, Place, Results, Shard, ShardFile, Sweep};
+use bench::sweep::{
+    self, Merged, OpenedFile, Partial, Results, Shard, ShardFile, ShardPosition, Sweep,
+};
 use report::{json, outln};
 use sys::files;
 
@@ -23,7 +25,8 @@ pub(crate) fn print_shard(
     cases: u64,
     results: &impl Serialize,
 ) -> Result<()> {
-    let file = ShardFile::new(Place { shard, cases }, Sweep::of_process(COMMIT, inputs)?, results);
+    let file =
+        ShardFile::new(ShardPosition { shard, cases }, Sweep::of_process(COMMIT, inputs)?, results);
     outln!("{}", serde_json::to_string(&file)?);
     Ok(())
 }

@@ -16,7 +16,7 @@ use bench::turns::PlayedRuns;
 use report::progress::Progress;
 use report::terminal::{Table, Width};
 use report::{json, outln};
-use reproduce::claim::Verdict;
+use reproduce::claim::Agreement;
 use reproduce::npb::Npb;
 use reproduce::outcome::{Outcome, PartOutcome, SeedOutcome};
 use reproduce::page;
@@ -164,7 +164,7 @@ fn print_seed(seed: &SeedOutcome, width: Width) {
     for part in &seed.parts {
         outln!("\n{}\n", width.wrap(&part.title));
         outln!("{}", table(part).fit(width));
-        let is_open = |verdict| matches!(verdict, Verdict::Misses | Verdict::NotMade);
+        let is_open = |verdict| matches!(verdict, Agreement::Misses | Agreement::NotMade);
         let mut said = "";
         for number in part.numbers.iter().filter(|it| is_open(it.verdict)) {
             // Several numbers may lack the same run.

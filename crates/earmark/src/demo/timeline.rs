@@ -1,7 +1,7 @@
 //! A few hundred microseconds of a port's life, chosen so that they show something.
 
 use base::time::Instant;
-use hostside::trace::Event;
+use hostside::trace::PortEvent;
 
 use report::{HeldPacket, Interrupt, Lane, Timeline};
 
@@ -15,13 +15,13 @@ const SHORT: u32 = 128;
 
 /// Draws the moment around a marked request that met the bulk flow; without one, that around the
 /// last packet.
-pub(super) fn of(setting: &str, events: &[Vec<Event>]) -> Timeline {
+pub(super) fn of(setting: &str, events: &[Vec<PortEvent>]) -> Timeline {
     let request = request(&events[1]);
     let centre = request.map(|(arrived, _)| arrived).or_else(|| last(&events[1]));
     let centre = centre.unwrap_or_default();
     let from_us = micros(centre) - BEFORE_US;
     let to_us = micros(centre) + AFTER_US;
-    let lane = |(port, events): (&str, &Vec<Event>)| lane(port, events, from_us, to_us);
+    let lane = |(port, events): (&str, &Vec<PortEvent>)| lane(port, events, from_us, to_us);
     Timeline {
         setting: setting.to_owned(),
         note: note(setting, request),
@@ -56,9 +56,11 @@ fn note(setting: &str, request: Option<(Instant, Instant)>) -> String {
 
 /// When the marked short packet with the most company within the picture arrived, and when it was
 /// taken.
-fn request(events: &[Event]) -> Option<(Instant, Instant)> {
+fn request(events: &[PortEvent]) -> Option<(Instant, Instant)> {
     let short = events.iter().filter_map(|event| match event {
-        Event::Packet { completed_at, delivered_at, marked: true, length } if *length <= SHORT => {
+        PortEvent::Packet { completed_at, delivered_at, marked: true, length }
+            if *length <= SHORT =>
+        {
             Some((*completed_at, *delivered_at))
         }
         _ => None,
@@ -71,29 +73,29 @@ fn request(events: &[Event]) -> Option<(Instant, Instant)> {
 }
 
 /// When the last packet arrived: without rules there are no marks, and any packet will do.
-fn last(events: &[Event]) -> Option<Instant> {
+fn last(events: &[PortEvent]) -> Option<Instant> {
     events.iter().rev().find_map(completed)
 }
 
-fn completed(event: &Event) -> Option<Instant> {
+fn completed(event: &PortEvent) -> Option<Instant> {
     match event {
-        Event::Packet { completed_at, .. } => Some(*completed_at),
-        Event::Interrupt { .. } => None,
+        PortEvent::Packet { completed_at, .. } => Some(*completed_at),
+        PortEvent::Interrupt { .. } => None,
     }
 }
 
-fn lane(port: &str, events: &[Event], from_us: f64, to_us: f64) -> Lane {
+fn lane(port: &str, events: &[PortEvent], from_us: f64, to_us: f64) -> Lane {
     let mut lane = Lane { port: port.to_owned(), ..Lane::default() };
     for event in events {
         match *event {
-            Event::Interrupt { at, reason } => {
+            PortEvent::Interrupt { at, reason } => {
                 let at_us = micros(at);
                 if (from_us..to_us).contains(&at_us) {
                     let reason = reason.to_string();
                     lane.interrupts.push(Interrupt { at_us: at_us - from_us, reason });
                 }
             }
-            Event::Packet { completed_at, delivered_at, marked, length } => {
+            PortEvent::Packet { completed_at, delivered_at, marked, length } => {
                 let (arrived_us, delivered_us) = (micros(completed_at), micros(delivered_at));
                 if delivered_us >= from_us && arrived_us < to_us {
                     lane.packets.push(HeldPacket {
@@ -118,9 +120,14 @@ mod tests {
     use super::*;
     use nic::moderation::Reason;
 
-    fn packet(at: u64, marked: bool, length: u32) -> Event {
+    fn packet(at: u64, marked: bool, length: u32) -> PortEvent {
         let completed_at = Instant::from_micros(at);
-        Event::Packet { completed_at, delivered_at: Instant::from_micros(at + 5), marked, length }
+        PortEvent::Packet {
+            completed_at,
+            delivered_at: Instant::from_micros(at + 5),
+            marked,
+            length,
+        }
     }
 
     #[test]
@@ -128,7 +135,7 @@ mod tests {
         let mut events = vec![packet(1_000, true, 67)];
         events.extend((0..20).map(|n| packet(5_000 + n, false, 1_514)));
         events.push(packet(5_021, true, 67));
-        events.push(Event::Interrupt { at: Instant::from_micros(5_021), reason: Reason::Mark });
+        events.push(PortEvent::Interrupt { at: Instant::from_micros(5_021), reason: Reason::Mark });
         let timeline = of("marked:75", &[Vec::new(), events]);
         assert_eq!(timeline.lanes[0].packets.len(), 21);
         assert_eq!(timeline.lanes[0].interrupts[0].at_us, BEFORE_US);

@@ -7,7 +7,7 @@
 use anyhow::{Context, Result, ensure};
 use blind::{Case, Decoy, Deferral, Hold};
 use infer::Heard;
-use lab::guest::protocol::Stream;
+use lab::guest::protocol::OutputStream;
 use nic::moderation::Moderation;
 
 use super::addresses::{FAR, NEAR};
@@ -56,7 +56,7 @@ pub(super) fn play(case: &Case) -> Result<Vec<Heard>> {
     }
     let mut written = Vec::new();
     let take = &mut |from: Program, bytes: &[u8]| {
-        if from == (0, PROBER, Stream::Output) {
+        if from == (0, PROBER, OutputStream::Output) {
             written.extend_from_slice(bytes);
         }
     };

@@ -17,7 +17,7 @@ const MAX_HOLD_NS: u64 = 10_000_000_000;
 
 /// Something that happened at a port.
 #[derive(Clone, Copy, Debug)]
-pub enum Event {
+pub enum PortEvent {
     /// An interrupt was raised.
     Interrupt {
         /// When.
@@ -43,7 +43,7 @@ pub enum Event {
 pub struct Watch {
     /// Holds of all packets that were taken.
     pub holds: Times,
-    events: VecDeque<Event>,
+    events: VecDeque<PortEvent>,
 }
 
 impl Default for Watch {
@@ -60,11 +60,11 @@ impl Watch {
     }
 
     /// The events remembered, oldest first.
-    pub fn events(&self) -> Vec<Event> {
+    pub fn events(&self) -> Vec<PortEvent> {
         self.events.iter().copied().collect()
     }
 
-    fn keep(&mut self, event: Event) {
+    fn keep(&mut self, event: PortEvent) {
         if self.events.len() == MAX_EVENTS {
             self.events.pop_front();
         }
@@ -74,12 +74,12 @@ impl Watch {
 
 impl Observer for Watch {
     fn interrupted(&mut self, interrupt: &Interrupted) {
-        self.keep(Event::Interrupt { at: interrupt.at, reason: interrupt.reason });
+        self.keep(PortEvent::Interrupt { at: interrupt.at, reason: interrupt.reason });
     }
 
     fn delivered(&mut self, delivered: &Delivered) {
         self.holds.record(delivered.hold.as_nanos().max(1));
-        self.keep(Event::Packet {
+        self.keep(PortEvent::Packet {
             completed_at: delivered.descriptor.completed_at,
             delivered_at: delivered.at,
             marked: delivered.descriptor.marked,

@@ -23,7 +23,7 @@ use nic::switch::{Destination, Switch};
 
 use crate::capture::Capture;
 use crate::snapshot::{PortSnapshot, QueueSnapshot};
-use hostside::trace::Event;
+use hostside::trace::PortEvent;
 use hostside::{Fetched, HostPort, HostSide, VirtualHost};
 
 /// Frames taken from one host before the others, and the timers, have their turn. All of them count
@@ -285,7 +285,7 @@ impl Plane {
     }
 
     /// The last events of each port, oldest first.
-    pub fn events(&self) -> Vec<Vec<Event>> {
+    pub fn events(&self) -> Vec<Vec<PortEvent>> {
         self.ports.iter().map(|state| state.inner.watch.events()).collect()
     }
 

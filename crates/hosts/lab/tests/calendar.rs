@@ -65,7 +65,7 @@ impl Clock {
 }
 
 /// Guests that note what they do.
-struct World {
+struct ClockWorld {
     handle: VirtualHandle,
     guests: Vec<JoinHandle<()>>,
     notes: Receiver<(usize, u64)>,
@@ -93,7 +93,7 @@ fn alone(name: &str) -> (VirtualHandle, Clock) {
 }
 
 /// Starts a guest for each list of turns, in nanoseconds.
-fn world(turns: Vec<Vec<u64>>) -> World {
+fn world(turns: Vec<Vec<u64>>) -> ClockWorld {
     let (note, notes) = channel();
     let (mut calendar, mut guests) = (Vec::new(), Vec::new());
     for (number, turns) in turns.into_iter().enumerate() {
@@ -110,7 +110,7 @@ fn world(turns: Vec<Vec<u64>>) -> World {
         }));
     }
     let handle = ok(start(ok(Calendar::new(calendar))));
-    World { handle, guests, notes }
+    ClockWorld { handle, guests, notes }
 }
 
 #[test]

@@ -77,9 +77,9 @@ impl FakeHost {
 }
 
 /// The wire's end of a fake host.
-struct End(Arc<FakeHost>);
+struct StackEnd(Arc<FakeHost>);
 
-impl Stack for End {
+impl Stack for StackEnd {
     fn queues(&self) -> usize {
         self.0.queues.len()
     }
@@ -110,39 +110,39 @@ impl Stack for End {
 }
 
 /// Two fake hosts and the plane between them.
-struct Bench {
+struct PlaneBench {
     hosts: [Arc<FakeHost>; 2],
     plane: Handle,
 }
 
 /// What differs from bench to bench.
 #[derive(Clone)]
-struct Settings {
+struct BenchSettings {
     port: PortSettings,
     link: LinkSettings,
     waiting: Waiting,
 }
 
 /// The usual settings, but for moderation and marking rules.
-fn settings(moderation: &str, rules: &str) -> Settings {
+fn settings(moderation: &str, rules: &str) -> BenchSettings {
     let port = PortSettings {
         moderation: moderation.parse().expect("a setting"),
         rules: rules.parse().expect("rules"),
         ..PortSettings::default()
     };
-    Settings { port, link: LinkSettings::default(), waiting: Waiting::default() }
+    BenchSettings { port, link: LinkSettings::default(), waiting: Waiting::default() }
 }
 
-impl Bench {
-    fn new(settings: &Settings) -> Self {
+impl PlaneBench {
+    fn new(settings: &BenchSettings) -> Self {
         Self::with_capture(settings, None)
     }
 
-    fn with_capture(settings: &Settings, capture: Option<Capture>) -> Self {
+    fn with_capture(settings: &BenchSettings, capture: Option<Capture>) -> Self {
         let hosts = [(); 2].map(|()| FakeHost::new(settings.port.queues));
         let plan = |number: usize| PortPlan {
             name: ["a0", "b0"][number].to_owned(),
-            host: Box::new(NapiDriver::new(End(Arc::clone(&hosts[number])))),
+            host: Box::new(NapiDriver::new(StackEnd(Arc::clone(&hosts[number])))),
             settings: settings.port.clone(),
             link: settings.link.clone(),
         };
@@ -184,7 +184,7 @@ fn numbers(arrivals: &[Arrival]) -> Vec<u16> {
 fn frames__cross_both_ways_in_order() {
     for waiting in [Waiting::Sleep, Waiting::Precise, Waiting::Spin] {
         for moderation in ["disabled", "delay:200", "periodic:200", "adaptive"] {
-            let bench = Bench::new(&Settings { waiting, ..settings(moderation, "") });
+            let bench = PlaneBench::new(&BenchSettings { waiting, ..settings(moderation, "") });
             bench.hosts[0].send(0, numbered(0..300));
             bench.hosts[1].send(0, numbered(500..600));
             let order: Vec<u16> = (0..300).collect();
@@ -199,7 +199,7 @@ fn frames__cross_both_ways_in_order() {
 #[test]
 fn delay__holds_at_least_that_long() {
     for waiting in [Waiting::Sleep, Waiting::Precise, Waiting::Spin] {
-        let bench = Bench::new(&Settings { waiting, ..settings("delay:3000", "") });
+        let bench = PlaneBench::new(&BenchSettings { waiting, ..settings("delay:3000", "") });
         let sent = bench.hosts[0].send(0, numbered(0..1));
         let [(_, arrived, _)] = bench.hosts[1].got(1)[..] else { unreachable!() };
         assert!(arrived.since(sent) >= Duration::from_micros(3_000), "{waiting}");
@@ -213,7 +213,7 @@ fn delay__holds_at_least_that_long() {
 fn set_moderation__of_one_queue_leaves_the_others() {
     let mut settings = settings("delay:75", "");
     settings.port.queues = 3;
-    let bench = Bench::new(&settings);
+    let bench = PlaneBench::new(&settings);
     let moderation = "delay:5".parse().expect("a setting");
     ok(bench.plane.call(move |plane| plane.set_moderation(1, Some(1), moderation)));
     let shown: Vec<String> =
@@ -226,7 +226,7 @@ fn set_moderation__of_one_queue_leaves_the_others() {
 fn queues__a_connection_keeps_its_own() {
     let mut settings = settings("delay:100", "");
     settings.port.queues = 4;
-    let bench = Bench::new(&settings);
+    let bench = PlaneBench::new(&settings);
     let flows = 1_000..1_032_u16;
     let frames =
         |number: u16| flows.clone().map(move |from| segment(from, false, &number.to_be_bytes()));
@@ -246,7 +246,7 @@ fn queues__a_connection_keeps_its_own() {
 
 #[test]
 fn port__that_vanishes_is_reported_and_the_other_one_works() {
-    let bench = Bench::new(&settings("disabled", ""));
+    let bench = PlaneBench::new(&settings("disabled", ""));
     bench.hosts[1].break_with(Errno::BADFD);
     bench.hosts[0].send(0, numbered(0..2));
     soon("the port has vanished", || bench.port(1).vanished.is_some());
@@ -256,7 +256,7 @@ fn port__that_vanishes_is_reported_and_the_other_one_works() {
 
 #[test]
 fn port__that_refuses_for_a_while_is_counted() {
-    let bench = Bench::new(&settings("disabled", ""));
+    let bench = PlaneBench::new(&settings("disabled", ""));
     bench.hosts[1].break_with(Errno::IO);
     bench.hosts[0].send(0, numbered(0..3));
     soon("three frames are refused", || bench.port(1).refused == 3);
@@ -268,7 +268,7 @@ fn port__that_refuses_for_a_while_is_counted() {
 
 #[test]
 fn commands__are_obeyed_under_load() {
-    let bench = Bench::new(&settings("delay:10", ""));
+    let bench = PlaneBench::new(&settings("delay:10", ""));
     for round in 0..20_u64 {
         bench.hosts[0].send(0, numbered(0..200));
         bench.hosts[1].send(0, numbered(0..200));
@@ -288,7 +288,7 @@ fn commands__are_obeyed_under_load() {
 fn capture__says_what_the_nic_did() {
     let path = std::env::temp_dir().join(format!("earmark-dataplane-{}", std::process::id()));
     let capture = ok(Capture::create(&path, &["a0", "b0"]));
-    let bench = Bench::with_capture(&settings("marked:200", "tcp-psh"), Some(capture));
+    let bench = PlaneBench::with_capture(&settings("marked:200", "tcp-psh"), Some(capture));
     bench.hosts[0].send(0, numbered(0..1));
     bench.hosts[1].got(1);
     // A host that still polls would find the next frame by itself.

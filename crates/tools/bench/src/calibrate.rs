@@ -193,7 +193,7 @@ fn constants(points: &[Point], experiment: Experiment, rounds: u32) -> Result<Co
         let of_round = of(points, experiment).filter(|point| point.round == round);
         line(of_round.map(|point| (point.interrupts_per_packet, point.receive_ns)))
     });
-    let lines: Vec<Line> = lines.collect();
+    let lines: Vec<StraightLine> = lines.collect();
     Ok(Constants {
         interrupt_ns: spread(lines.iter().filter_map(|line| line.slope)),
         packet_ns: spread(lines.iter().map(|line| line.start)).context(
@@ -209,7 +209,7 @@ fn spread(values: impl Iterator<Item = f64>) -> Option<Spread> {
 
 /// A straight line.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Line {
+struct StraightLine {
     /// Unknown where all points are at 0.
     slope: Option<f64>,
     /// Its value at 0.
@@ -218,7 +218,7 @@ struct Line {
 
 /// The line from which `points` differ least, in squares; none through points of one place, unless
 /// that is 0.
-fn line(points: impl Iterator<Item = (f64, f64)>) -> Option<Line> {
+fn line(points: impl Iterator<Item = (f64, f64)>) -> Option<StraightLine> {
     let points: Vec<_> = points.collect();
     let count = points.len() as f64;
     let mean = |of: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
@@ -226,9 +226,9 @@ fn line(points: impl Iterator<Item = (f64, f64)>) -> Option<Line> {
     let width = mean(&|point| (point.0 - x).powi(2));
     if width > 1e-6 {
         let slope = mean(&|point| (point.0 - x) * (point.1 - y)) / width;
-        return Some(Line { slope: Some(slope), start: y - slope * x });
+        return Some(StraightLine { slope: Some(slope), start: y - slope * x });
     }
-    (x.abs() < 1e-3).then_some(Line { slope: None, start: y })
+    (x.abs() < 1e-3).then_some(StraightLine { slope: None, start: y })
 }
 
 #[cfg(test)]
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(line([(1.0, 5.0), (1.0, 7.0)].into_iter()), None);
         // Of hosts that never were interrupted: what a packet costs, and no more.
         let polled = line([(0.0, 5.0), (0.0, 7.0)].into_iter());
-        assert_eq!(polled, Some(Line { slope: None, start: 6.0 }));
+        assert_eq!(polled, Some(StraightLine { slope: None, start: 6.0 }));
         assert_eq!(line(std::iter::empty()), None);
     }
 }

@@ -13,15 +13,15 @@ use crate::suggestions::legible;
 /// A value as TOML has it: `clients = 2` needs no quotes.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected text, a number, true, false, or a list of these")]
-enum Value {
+enum ScenarioValue {
     Truth(bool),
     Whole(i64),
     Number(f64),
     Text(String),
-    List(Vec<Value>),
+    List(Vec<ScenarioValue>),
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for ScenarioValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Truth(value) => value.fmt(f),
@@ -42,7 +42,7 @@ where
     T: Args + FromArgMatches,
     D: Deserializer<'de>,
 {
-    let table = BTreeMap::<String, Value>::deserialize(deserializer)?;
+    let table = BTreeMap::<String, ScenarioValue>::deserialize(deserializer)?;
     let command = T::augment_args(Command::new("scenario").no_binary_name(true));
     let known: Vec<&str> = command.get_arguments().filter_map(clap::Arg::get_long).collect();
     if let Some(unknown) = table.keys().find(|key| !known.contains(&key.as_str())) {

@@ -111,7 +111,7 @@ pub struct Record {
 /// A line on an agent's standard output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
-pub enum Message {
+pub enum AgentMessage {
     /// Bound and listening, or connected: the agent waits for `go`.
     Ready {
         /// The address a server listens at (with the port it got), or a client's peer.
@@ -129,7 +129,7 @@ pub enum Message {
 /// The most characters of foreign text that are quoted.
 const LONGEST_QUOTE: usize = 300;
 
-impl Message {
+impl AgentMessage {
     /// Reads a line that an agent has printed. One on another host may print anything.
     pub fn parse(line: &str) -> Result<Self, String> {
         match serde_json::from_str(line) {
@@ -253,7 +253,7 @@ mod tests {
             distributions: [(Timing::Latency, distribution(&[100]))].into(),
             series: Some(series),
         };
-        let line = serde_json::to_string(&Message::Record(record.clone())).unwrap();
+        let line = serde_json::to_string(&AgentMessage::Record(record.clone())).unwrap();
         assert!(line.starts_with(r#"{"event":"record","schema":1"#), "{line}");
         for part in [
             r#""counters":{"bytes_sent":4,"transactions":3}"#,
@@ -262,7 +262,7 @@ mod tests {
         ] {
             assert!(line.contains(part), "{part}: {line}");
         }
-        assert_eq!(Message::parse(&line).unwrap(), Message::Record(record));
+        assert_eq!(AgentMessage::parse(&line).unwrap(), AgentMessage::Record(record));
     }
 
     #[test]
@@ -291,12 +291,12 @@ mod tests {
             &distribution("[[1,-1]]", 1),
             &distribution("[[1]]", 1),
         ] {
-            let refusal = Message::parse(line).unwrap_err();
+            let refusal = AgentMessage::parse(line).unwrap_err();
             assert!(refusal.len() < 1_000, "{refusal}");
         }
-        assert!(Message::parse(&distribution("[[1,3]]", 3)).is_ok());
+        assert!(AgentMessage::parse(&distribution("[[1,3]]", 3)).is_ok());
         let error = format!(r#"{{"event":"error","message":"{}"}}"#, "\u{e9}".repeat(1_000_000));
-        let Ok(Message::Error { message }) = Message::parse(&error) else { panic!() };
+        let Ok(AgentMessage::Error { message }) = AgentMessage::parse(&error) else { panic!() };
         assert_eq!(message.chars().count(), LONGEST_QUOTE + 3);
     }
 }

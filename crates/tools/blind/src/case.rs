@@ -11,7 +11,7 @@ use crate::random::Random;
 
 /// What the probes can do in a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ProbeKind {
     /// Answers carry the far host's timestamps: NTP, `earmark echo`.
     Stamped,
     /// Round trips, and packets that ask for no answer.
@@ -78,7 +78,7 @@ const NEWER: f64 = 0.25;
 #[derive(Clone, Debug)]
 pub struct Case {
     seed: u64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ProbeKind,
     /// Answers come when they were asked for: `earmark echo`, but no NTP server.
     pub(crate) waits: bool,
     /// My NIC stamps what it receives.
@@ -98,28 +98,28 @@ impl Case {
     pub fn draw(seed: u64) -> Self {
         let mut random = Random::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0xb11d);
         let kind = match random.whole(0, 9) {
-            0..=6 => Kind::Stamped,
-            7..=8 => Kind::Silent,
-            _ => Kind::Plain,
+            0..=6 => ProbeKind::Stamped,
+            7..=8 => ProbeKind::Silent,
+            _ => ProbeKind::Plain,
         };
         let is_decoy = random.is(0.33);
         let (mut theirs, mut mine) = (Moderation::DISABLED, Moderation::DISABLED);
         if !is_decoy {
             // Behind one hold in a round trip a second one does not show; see `infer`.
-            match random.whole(0, if kind == Kind::Stamped { 2 } else { 1 }) {
+            match random.whole(0, if kind == ProbeKind::Stamped { 2 } else { 1 }) {
                 0 => theirs = hold(&mut random),
                 1 => mine = hold(&mut random),
                 _ => (theirs, mine) = (hold(&mut random), hold(&mut random)),
             }
         }
-        if kind != Kind::Stamped {
+        if kind != ProbeKind::Stamped {
             // How a server spaces its answers is not known, so nor is which of them is the last.
             mine.rx_frames = 0;
         }
         let decoy = (is_decoy || random.is(0.15)).then(|| Decoy::draw(&mut random));
         let bulk =
             if !is_decoy && random.is(0.3) { random.between(1_000.0, 10_000.0) } else { 0.0 };
-        let waits = kind == Kind::Stamped && random.is(0.5);
+        let waits = kind == ProbeKind::Stamped && random.is(0.5);
         let nic_stamps = random.is(0.5);
         let case = Self { kind, waits, nic_stamps, decoy, bulk, ..Self::held(seed, theirs, mine) };
         case.renewed(true)
@@ -166,7 +166,7 @@ impl Case {
     const fn held(seed: u64, theirs: Moderation, mine: Moderation) -> Self {
         Self {
             seed,
-            kind: Kind::Stamped,
+            kind: ProbeKind::Stamped,
             waits: true,
             nic_stamps: false,
             theirs: Hold::of(theirs),
@@ -190,7 +190,7 @@ impl Case {
         self.rules = if random.is(0.5) { "length<=512" } else { "length>512" };
         let gathering = Decoy::draw_gathering(&mut random);
         // What asks for no answer is a kernel's to answer.
-        if random.is(NEWER) && self.decoy.is_some() && self.kind != Kind::Silent {
+        if random.is(NEWER) && self.decoy.is_some() && self.kind != ProbeKind::Silent {
             self.decoy = Some(gathering);
         }
         self
@@ -198,7 +198,7 @@ impl Case {
 
     /// Whether timestamps tell the sides apart.
     pub(crate) fn tells_sides(&self) -> bool {
-        self.kind == Kind::Stamped || self.nic_stamps
+        self.kind == ProbeKind::Stamped || self.nic_stamps
     }
 
     /// The seed that it was drawn from.
@@ -207,7 +207,7 @@ impl Case {
     }
 
     /// What the probes can do.
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> ProbeKind {
         self.kind
     }
 

@@ -38,7 +38,7 @@ mod receiver;
 mod score;
 mod world;
 
-pub use case::{Case, Deferral, Hold, Kind};
+pub use case::{Case, Deferral, Hold, ProbeKind};
 pub use decoy::Decoy;
 pub use obstacle::Obstacle;
 pub use random::Gaps;

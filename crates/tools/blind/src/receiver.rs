@@ -10,7 +10,7 @@ use crate::random::Random;
 
 /// A packet without contents; bulk has no number, and is short.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Packet(pub(crate) Option<usize>, Length);
+pub(crate) struct ProbePacket(pub(crate) Option<usize>, Length);
 
 /// What is in the longest: nothing, of an EtherType for experiments.
 static FRAME: [u8; 1_514] = {
@@ -19,7 +19,7 @@ static FRAME: [u8; 1_514] = {
     frame
 };
 
-impl AsRef<[u8]> for Packet {
+impl AsRef<[u8]> for ProbePacket {
     fn as_ref(&self) -> &[u8] {
         &FRAME[..if self.1 == Length::Full { FRAME.len() } else { 64 }]
     }
@@ -38,7 +38,7 @@ pub(crate) struct Costs {
 
 /// One host's receiving.
 pub(crate) struct Receiver {
-    port: Port<Packet>,
+    port: Port<ProbePacket>,
     costs: Costs,
     decoy: Option<Decoy>,
     bulk_gap: f64,
@@ -106,9 +106,9 @@ impl Receiver {
             if now >= arrival {
                 let (_, number) = arrivals.next().expect("it was peeked at");
                 // A full ring loses it, as on hardware.
-                let _ = self.port.receive(moment, Packet(Some(*number), length));
+                let _ = self.port.receive(moment, ProbePacket(Some(*number), length));
             } else if now >= self.next_bulk {
-                let _ = self.port.receive(moment, Packet(None, Length::Short));
+                let _ = self.port.receive(moment, ProbePacket(None, Length::Short));
                 self.next_bulk = now + self.random.exponential(self.bulk_gap);
             }
             self.port.advance(moment, &mut ());
@@ -124,7 +124,7 @@ impl Receiver {
     fn poll(&mut self, now: f64, moment: Instant, polled: &mut Vec<(f64, usize)>) {
         let (mut at, packet) = (now, self.costs.packet);
         let queue = &mut self.port.queues_mut()[0];
-        let count = queue.poll(moment, BUDGET, &mut (), |_, Packet(number, _)| {
+        let count = queue.poll(moment, BUDGET, &mut (), |_, ProbePacket(number, _)| {
             at += packet;
             polled.extend(number.map(|number| (at, number)));
         });

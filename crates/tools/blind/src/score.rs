@@ -7,7 +7,7 @@ use infer::{Family, Finding, Length, Place, Said, Verdict};
 use nic::moderation::TimerKind;
 use serde::{Deserialize, Serialize};
 
-use crate::case::{Case, Hold, Kind};
+use crate::case::{Case, Hold, ProbeKind};
 use crate::decoy::Decoy;
 
 /// What a verdict is worth.
@@ -83,7 +83,7 @@ impl Score {
         // A tick's side does not show in round trips, nor an adaptive one's when it is short.
         let named = |finding: &Finding| finding.place == place;
         let is_visible = matches!(truth.setting.timer, TimerKind::Delay | TimerKind::Throttle);
-        let side = finding.filter(|_| case.kind == Kind::Silent && is_visible).map(named);
+        let side = finding.filter(|_| case.kind == ProbeKind::Silent && is_visible).map(named);
         let said = |length| {
             let finding = verdict.findings.iter().find(|finding| finding.lengths.covers(length));
             finding.map_or_else(|| verdict.said_of(Place::Nowhere, length), Said::Hold)
@@ -168,7 +168,7 @@ impl Score {
             obstacle: case.obstacle.map(|obstacle| obstacle.name().to_owned()),
             decoy: case.decoy.map(|decoy| decoy.name().to_owned()),
             bulk: case.bulk > 0.0,
-            stamped: case.kind == Kind::Stamped,
+            stamped: case.kind == ProbeKind::Stamped,
             nic_stamps: case.nic_stamps,
             waits: case.waits,
         }

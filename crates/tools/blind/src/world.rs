@@ -2,7 +2,7 @@
 
 use infer::{Abilities, Far, Heard, Length, Probe, Train};
 
-use crate::case::{Case, Kind};
+use crate::case::{Case, ProbeKind};
 use crate::decoy::Decoy;
 use crate::obstacle::{Bucket, Obstacle};
 use crate::path::Path;
@@ -34,7 +34,7 @@ impl Clock {
 
 /// A world in which one case is true.
 pub struct World {
-    kind: Kind,
+    kind: ProbeKind,
     waits: bool,
     there: Path,
     back: Path,
@@ -121,11 +121,11 @@ impl World {
             _ => (0, 0),
         };
         Abilities {
-            stamps: self.kind == Kind::Stamped || self.nic_clock.is_some(),
-            silent: self.kind != Kind::Plain,
+            stamps: self.kind == ProbeKind::Stamped || self.nic_clock.is_some(),
+            silent: self.kind != ProbeKind::Plain,
             waits: self.waits,
             // An NTP server has four timestamps and short answers.
-            full: self.kind != Kind::Stamped || self.waits,
+            full: self.kind != ProbeKind::Stamped || self.waits,
             most,
             least_gap,
         }
@@ -176,7 +176,7 @@ impl World {
             }
         }
         self.now = end;
-        let stamped = self.kind == Kind::Stamped;
+        let stamped = self.kind == ProbeKind::Stamped;
         let probe = |number: usize| Probe {
             sent: sent[number] as u64,
             received: heard[number].map(|at: f64| at as u64),

@@ -36,7 +36,7 @@ pub enum Tolerance {
 /// Whether ours agrees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum Agreement {
     /// It is within the tolerance, or on the right side.
     Agrees,
     /// It does, and so would a model in which no setting changes anything.
@@ -60,12 +60,12 @@ pub struct Null {
 
 impl Claim {
     /// The verdict on `ours`, beside what it would be under the null model.
-    pub fn verdict(&self, ours: f64, null: Null) -> Verdict {
+    pub fn verdict(&self, ours: f64, null: Null) -> Agreement {
         match self.is_met_by(ours) {
-            false => Verdict::Misses,
-            true if self.is_met_by(null.value) => Verdict::NoEvidence,
-            true if (ours - null.value).abs() <= null.resolution => Verdict::NoEvidence,
-            true => Verdict::Agrees,
+            false => Agreement::Misses,
+            true if self.is_met_by(null.value) => Agreement::NoEvidence,
+            true if (ours - null.value).abs() <= null.resolution => Agreement::NoEvidence,
+            true => Agreement::Agrees,
         }
     }
 
@@ -168,19 +168,19 @@ mod tests {
             (451.0, 450.0, 440.0),
             (447.0, 450.0, 440.0),
         ] {
-            assert_eq!(rate(value, ours, default), Verdict::NoEvidence, "{value}");
+            assert_eq!(rate(value, ours, default), Agreement::NoEvidence, "{value}");
         }
-        assert_eq!(rate(423_000.0, 484_650.0, 490_250.0), Verdict::Agrees);
-        assert_eq!(rate(252_000.0, 484_500.0, 490_250.0), Verdict::Misses);
+        assert_eq!(rate(423_000.0, 484_650.0, 490_250.0), Agreement::Agrees);
+        assert_eq!(rate(252_000.0, 484_500.0, 490_250.0), Agreement::Misses);
         // Open-MX above disabled, by 150 of 484,550 a second; default above Stream, by 5,600.
         let null = Null { value: 0.0, resolution: 4_845.5 };
-        assert_eq!(Claim::Above(0.0).verdict(150.0, null), Verdict::NoEvidence);
-        assert_eq!(Claim::Above(0.0).verdict(5_600.0, null), Verdict::Agrees);
-        assert_eq!(Claim::Above(0.0).verdict(-150.0, null), Verdict::Misses);
+        assert_eq!(Claim::Above(0.0).verdict(150.0, null), Agreement::NoEvidence);
+        assert_eq!(Claim::Above(0.0).verdict(5_600.0, null), Agreement::Agrees);
+        assert_eq!(Claim::Above(0.0).verdict(-150.0, null), Agreement::Misses);
         // "As low" is what nothing would be, too.
         let as_low = Claim::Value { value: 0.0, tolerance: Tolerance::Within(0.5) };
         let null = Null { value: 0.0, resolution: 0.1 };
-        assert_eq!(as_low.verdict(0.0, null), Verdict::NoEvidence);
+        assert_eq!(as_low.verdict(0.0, null), Agreement::NoEvidence);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! origin; the experiments, in virtual time, with the keys of a scenario; and each number that the
 //! document states, with the [formula](formula::Formula) of ours and the tolerance, both fixed
 //! before anything runs. [`Runs`] are the experiments, and return each number beside ours, with a
-//! [verdict](claim::Verdict). A constant that was set from a number makes that number agree,
+//! [verdict](claim::Agreement). A constant that was set from a number makes that number agree,
 //! so the verdict says so and does not count it; nor does it count what would agree if no setting
 //! changed anything. What cannot be made is there as well, with the
 //! reason.
@@ -60,7 +60,7 @@ use sys::privilege::Privilege;
 use formula::Results;
 use npb::Npb;
 use outcome::{NumberOutcome, Outcome, PartOutcome, RunOutcome, SeedOutcome};
-use seed::{Part, Seed};
+use seed::{DocumentPart, Seed};
 
 /// How numbers are made.
 pub struct Terms<'a> {
@@ -190,7 +190,7 @@ impl Runs {
 
 /// The numbers of a part, whose runs are the next ones of `each`.
 fn of_part(
-    part: &Part,
+    part: &DocumentPart,
     each: &mut impl Iterator<Item = (String, RunResult)>,
     terms: &Terms<'_>,
 ) -> PartOutcome {
@@ -207,7 +207,7 @@ fn of_part(
     let numbers = part.numbers.iter().map(|it| NumberOutcome::new(it, &results, terms.npb));
     let numbers = numbers.collect();
     let curve = part.curve.as_ref().and_then(|curve| curves::draw(curve, &results));
-    let Part { name, title, about, .. } = part.clone();
+    let DocumentPart { name, title, about, .. } = part.clone();
     PartOutcome { name, title, about, runs, numbers, curve }
 }
 
@@ -225,7 +225,7 @@ mod tests {
         let part = &outcome.seeds[0].parts[0];
         assert!(part.runs.is_empty() && part.numbers.len() == 6);
         for number in &part.numbers {
-            assert_eq!(number.verdict, claim::Verdict::NotMade, "{number:?}");
+            assert_eq!(number.verdict, claim::Agreement::NotMade, "{number:?}");
             assert!(number.note.contains(why), "{number:?}");
         }
         assert_eq!((outcome.tally.not_made, outcome.tally.failed), (6, 6));

@@ -14,11 +14,11 @@ const LARGEST: u64 = 1 << 20;
 /// What `cargo xtask npb` has measured.
 #[derive(Debug, Deserialize)]
 pub struct Npb {
-    programs: Vec<Program>,
+    programs: Vec<NpbProgram>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Program {
+struct NpbProgram {
     program: String,
     class: String,
     cells: Vec<Cell>,

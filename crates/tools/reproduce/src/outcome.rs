@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use anyhow::Result;
 
-use crate::claim::{Claim, Null, Verdict, number};
+use crate::claim::{Agreement, Claim, Null, number};
 use crate::formula::{Formula, Results};
 use crate::npb::{Npb, NpbRatio};
 use crate::seed::{Constant, Number, Ours, PartConstant, Seed};
@@ -131,7 +131,7 @@ pub struct NumberOutcome {
     /// Ours less the document's, in percent of that, where there is one.
     pub difference_percent: Option<f64>,
     /// Whether they agree.
-    pub verdict: Verdict,
+    pub verdict: Agreement,
     /// Whether it was not made because a run failed.
     #[serde(skip)]
     failed: bool,
@@ -154,7 +154,7 @@ impl NumberOutcome {
             ours: None,
             nothing: None,
             difference_percent: None,
-            verdict: Verdict::NotMade,
+            verdict: Agreement::NotMade,
             failed: false,
             note,
             claim,
@@ -190,7 +190,7 @@ impl NumberOutcome {
         self.ours = Some(ours);
         self.nothing = null.map(|null| null.value);
         self.difference_percent = self.claim.difference_percent(ours);
-        self.verdict = null.map_or(Verdict::Set, |null| self.claim.verdict(ours, null));
+        self.verdict = null.map_or(Agreement::Set, |null| self.claim.verdict(ours, null));
     }
 
     /// Ours, what it would be if nothing changed, and the difference, in words.
@@ -209,7 +209,7 @@ fn made(ours: &Ours, formula: &Formula, results: &Results) -> Result<(f64, Optio
     Ok((formula.value(results)?, null.transpose()?))
 }
 
-impl Verdict {
+impl Agreement {
     /// In words.
     pub fn in_words(self) -> &'static str {
         match self {
@@ -289,16 +289,16 @@ impl Tally {
 
     fn count(&mut self, number: &NumberOutcome) {
         match number.verdict {
-            Verdict::Agrees => self.agree += 1,
-            Verdict::NoEvidence => self.no_evidence += 1,
-            Verdict::Misses => self.miss += 1,
-            Verdict::Set => self.set += 1,
-            Verdict::NotMade => {
+            Agreement::Agrees => self.agree += 1,
+            Agreement::NoEvidence => self.no_evidence += 1,
+            Agreement::Misses => self.miss += 1,
+            Agreement::Set => self.set += 1,
+            Agreement::NotMade => {
                 self.not_made += 1;
                 self.failed += usize::from(number.failed);
             }
         }
-        if matches!(number.verdict, Verdict::Set | Verdict::NotMade) {
+        if matches!(number.verdict, Agreement::Set | Agreement::NotMade) {
             return;
         }
         if number.claim.values().is_none() {
@@ -307,7 +307,7 @@ impl Tally {
         }
         self.values += 1;
         // Of a number without a percentage, such as 0, its own tolerance decides.
-        let is_near = number.verdict != Verdict::Misses;
+        let is_near = number.verdict != Agreement::Misses;
         let within =
             |percent: f64| number.difference_percent.map_or(is_near, |it| it.abs() <= percent);
         self.within_5_percent += usize::from(within(5.0));
@@ -346,10 +346,10 @@ mod tests {
         tally.count(&outcome(100.0, 110.0));
         tally.count(&outcome(100.0, 130.0));
         tally.count(&outcome(0.0, 0.5));
-        tally.count(&NumberOutcome { verdict: Verdict::Set, ..outcome(1.0, 1.0) });
+        tally.count(&NumberOutcome { verdict: Agreement::Set, ..outcome(1.0, 1.0) });
         let order = NumberOutcome { claim: Claim::Above(0.0), ..outcome(1.0, 1.0) };
         tally.count(&order);
-        tally.count(&NumberOutcome { verdict: Verdict::NoEvidence, ..order });
+        tally.count(&NumberOutcome { verdict: Agreement::NoEvidence, ..order });
         let expected = Tally {
             values: 4,
             within_5_percent: 2,

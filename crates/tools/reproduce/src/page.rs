@@ -5,7 +5,7 @@ use report::document::{Chapter, Document};
 use report::pairs::{Pair, PairChart};
 use report::{Cell, Table};
 
-use crate::claim::Verdict;
+use crate::claim::Agreement;
 use crate::outcome::{ConstantOutcome, NumberOutcome, Outcome, PartOutcome, SeedOutcome};
 
 /// The report of `outcome`, one HTML file.
@@ -95,9 +95,9 @@ fn row(number: &NumberOutcome) -> Vec<Cell> {
     let [ours, nothing, difference] = number.in_words();
     let verdict = number.verdict.in_words();
     let verdict = match number.verdict {
-        Verdict::Agrees => Cell::good(verdict),
-        Verdict::Misses => Cell::bad(verdict),
-        Verdict::NoEvidence | Verdict::Set | Verdict::NotMade => Cell::plain(verdict),
+        Agreement::Agrees => Cell::good(verdict),
+        Agreement::Misses => Cell::bad(verdict),
+        Agreement::NoEvidence | Agreement::Set | Agreement::NotMade => Cell::plain(verdict),
     };
     let plain = |text: &str| Cell::plain(text);
     vec![
@@ -120,6 +120,6 @@ fn pair(number: &NumberOutcome) -> Option<Pair> {
         unit: number.unit.clone(),
         stated: number.claim.values()?,
         ours: number.ours?,
-        agrees: number.verdict != Verdict::Misses,
+        agrees: number.verdict != Agreement::Misses,
     })
 }

@@ -44,7 +44,7 @@ pub struct Seed {
     pub constants: Vec<Constant>,
     /// Its tables and figures.
     #[serde(rename = "part")]
-    pub parts: Vec<Part>,
+    pub parts: Vec<DocumentPart>,
 }
 
 /// An option of the machine that all runs of a document have in common.
@@ -89,7 +89,7 @@ pub enum Origin {
 /// A table, a figure, or a paragraph with numbers.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Part {
+pub struct DocumentPart {
     /// The name on the command line, after that of the document.
     pub name: String,
     /// The heading.
@@ -289,7 +289,12 @@ impl Seed {
     }
 
     /// An experiment of a part, on this machine, and how to type it.
-    pub(crate) fn run(&self, part: &Part, name: &str, quick: bool) -> Result<(Run, String)> {
+    pub(crate) fn run(
+        &self,
+        part: &DocumentPart,
+        name: &str,
+        quick: bool,
+    ) -> Result<(Run, String)> {
         let place = || format!("{}/{}, run {name}", self.name, part.name);
         let run = part.runs.get(name).with_context(|| format!("{}: no such run", place()))?;
         let of_run = |it: &&PartConstant| it.runs.is_empty() || it.runs.iter().any(|it| it == name);

@@ -9,14 +9,14 @@ use mx::matching::Match;
 
 use super::{Alarm, Drive};
 use crate::model::{BLANK, MAX_LENGTH, Model, Wanted, place};
-use crate::world::{End, address};
+use crate::world::{SimEndpoint, address};
 
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_millis(4_000);
 
 impl Drive {
     /// A host does something.
-    pub(super) fn deed(&mut self) {
+    pub(super) fn act(&mut self) {
         let host = self.random.below(self.setup.hosts as u64) as usize;
         if !self.apps[host].is_up || self.apps[host].is_closing {
             return;
@@ -34,10 +34,10 @@ impl Drive {
             (habits.receive_ppm, Self::receive),
         ];
         let mut up_to = 0;
-        for (ppm, deed) in choices {
+        for (ppm, act) in choices {
             up_to += ppm;
             if draw < up_to {
-                return deed(self, host);
+                return act(self, host);
             }
         }
         self.send(host);
@@ -61,7 +61,7 @@ impl Drive {
 
     fn close(&mut self, host: usize) {
         self.apps[host].is_closing = true;
-        self.world.with(host, End::close);
+        self.world.with(host, SimEndpoint::close);
     }
 
     fn cut(&mut self, host: usize) {
@@ -69,7 +69,7 @@ impl Drive {
         self.world.cut(host, other, true);
         let most = self.setup.config.peer_timeout.times(2);
         let late = Duration::from_nanos(self.random.below(most.as_nanos()));
-        self.world.alarm(self.world.now() + late, Alarm::Mend(host, other).number());
+        self.world.alarm(self.world.now() + late, Alarm::Reconnect(host, other).number());
     }
 
     fn sleep(&mut self, host: usize) {
@@ -116,7 +116,7 @@ impl Drive {
         let other = self.other(host);
         let known = self.apps[host].known.get(&other).copied();
         let key = self.setup.config.key;
-        let connect = |end: &mut End, now| end.connect(now, address(other), key, CONNECT);
+        let connect = |end: &mut SimEndpoint, now| end.connect(now, address(other), key, CONNECT);
         let Some(peer) = known.or_else(|| self.world.with(host, connect).ok()) else { return };
         self.apps[host].known.insert(other, peer);
         let (tag, length) = (self.tag(), self.length());
@@ -126,7 +126,7 @@ impl Drive {
         let number = self.model.send(side, other, tag, length, waits);
         let message = self.model.message(number, length);
         let match_info = number << 16 | tag;
-        let send = if is_synchronous { End::issend } else { End::isend };
+        let send = if is_synchronous { SimEndpoint::issend } else { SimEndpoint::isend };
         let sent =
             self.world.with(host, |end, now| send(end, now, peer, match_info, message, number));
         if let Err(refusal) = sent {
@@ -173,7 +173,7 @@ impl Drive {
         let memory = vec![BLANK; room as usize];
         let Wanted { source, matching } = wanted;
         let context = receive as u64;
-        let post = |end: &mut End, now| end.irecv(now, source, matching, memory, context);
+        let post = |end: &mut SimEndpoint, now| end.irecv(now, source, matching, memory, context);
         match self.world.with(host, post) {
             Ok(id) => self.apps[host].open.push((id, receive)),
             Err(refusal) => {

@@ -18,13 +18,13 @@ use bytes::Bytes;
 use mx::ids::{PeerId, ReceiveId};
 use mx::status::{Event, RequestError};
 
-use crate::model::{Model, Side};
+use crate::model::{ConnectionSide, Model};
 use crate::seeds::Setup;
-use crate::world::{Counts, End, Occurrence, World, address};
+use crate::world::{Counts, Occurrence, SimEndpoint, World, address};
 
 /// What came of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct RunReport {
     /// What is wrong: nothing, one hopes.
     pub faults: Vec<String>,
     /// Two runs of one seed have the same.
@@ -64,8 +64,8 @@ pub struct Drive {
 /// What an alarm is for: the highest byte of its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Alarm {
-    Deed,
-    Mend(usize, usize),
+    Act,
+    Reconnect(usize, usize),
     Wake(usize),
     Begin(usize),
 }
@@ -73,8 +73,8 @@ enum Alarm {
 impl Alarm {
     const fn number(self) -> u64 {
         match self {
-            Self::Deed => 0,
-            Self::Mend(one, other) => 1 << 32 | (one as u64) << 16 | other as u64,
+            Self::Act => 0,
+            Self::Reconnect(one, other) => 1 << 32 | (one as u64) << 16 | other as u64,
             Self::Wake(host) => 2 << 32 | host as u64,
             Self::Begin(host) => 3 << 32 | host as u64,
         }
@@ -83,8 +83,8 @@ impl Alarm {
     const fn of(number: u64) -> Self {
         let [one, other] = [(number >> 16) as u16 as usize, number as u16 as usize];
         match number >> 32 {
-            0 => Self::Deed,
-            1 => Self::Mend(one, other),
+            0 => Self::Act,
+            1 => Self::Reconnect(one, other),
             2 => Self::Wake(other),
             _ => Self::Begin(other),
         }
@@ -92,7 +92,7 @@ impl Alarm {
 }
 
 /// Runs a seed with what it decides. `contents` are those of [`crate::model::contents`].
-pub fn run(seed: u64, contents: Bytes) -> Report {
+pub fn run(seed: u64, contents: Bytes) -> RunReport {
     Drive::new(seed, Setup::new(seed), contents).run()
 }
 
@@ -106,14 +106,14 @@ impl Drive {
     }
 
     /// Runs to the end.
-    pub fn run(mut self) -> Report {
+    pub fn run(mut self) -> RunReport {
         for host in 0..self.setup.hosts {
             self.begin(host);
         }
         let span = self.setup.habits.span;
         for _ in 0..self.setup.habits.actions {
             let at = self.world.now() + Duration::from_nanos(self.random.below(span.as_nanos()));
-            self.world.alarm(at, Alarm::Deed.number());
+            self.world.alarm(at, Alarm::Act.number());
         }
         self.go_on(self.world.now() + span);
         self.quiesce();
@@ -122,7 +122,7 @@ impl Drive {
         if self.setup.wires.hostile {
             self.model.faults.clear();
         }
-        Report {
+        RunReport {
             faults: self.model.faults,
             hash: self.world.hash(),
             counts: self.world.counts(),
@@ -134,7 +134,8 @@ impl Drive {
     /// A life of a host begins.
     fn begin(&mut self, host: usize) {
         let seed = self.random.next_u64();
-        let mut end = End::new(self.setup.config, address(host), seed).expect("settings in range");
+        let mut end =
+            SimEndpoint::new(self.setup.config, address(host), seed).expect("settings in range");
         if let Some(after) = self.setup.wraps_after {
             end.number_from(0_u32.wrapping_sub(after));
         }
@@ -155,15 +156,15 @@ impl Drive {
 
     fn rang(&mut self, alarm: Alarm) {
         match alarm {
-            Alarm::Deed => self.deed(),
-            Alarm::Mend(one, other) => self.world.cut(one, other, false),
+            Alarm::Act => self.act(),
+            Alarm::Reconnect(one, other) => self.world.cut(one, other, false),
             Alarm::Wake(host) => self.world.sleep(host, false),
             Alarm::Begin(host) if !self.apps[host].is_up => self.begin(host),
             Alarm::Begin(_) => {}
         }
     }
 
-    fn side(&self, host: usize, peer: PeerId) -> Side {
+    fn side(&self, host: usize, peer: PeerId) -> ConnectionSide {
         (host, self.apps[host].life, peer)
     }
 

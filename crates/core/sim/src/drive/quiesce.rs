@@ -8,7 +8,7 @@ use mx::matching::Match;
 
 use super::Drive;
 use crate::model::Wanted;
-use crate::world::End;
+use crate::world::SimEndpoint;
 
 /// How often waiting messages are received.
 const SWEEP: Duration = Duration::from_millis(50);
@@ -117,13 +117,13 @@ impl Drive {
         for host in 0..self.setup.hosts {
             if self.is_there(host) {
                 self.apps[host].is_closing = true;
-                self.world.with(host, End::close);
+                self.world.with(host, SimEndpoint::close);
             }
         }
         let timeout = self.setup.config.peer_timeout;
         self.go_on(self.world.now() + timeout.times(2) + Duration::from_millis(1_000));
         for host in 0..self.setup.hosts {
-            if self.apps[host].is_up && !self.world.end(host).is_some_and(End::is_closed) {
+            if self.apps[host].is_up && !self.world.end(host).is_some_and(SimEndpoint::is_closed) {
                 self.model.fault(format!("host {host} does not close"));
             }
         }

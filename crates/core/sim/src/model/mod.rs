@@ -34,13 +34,13 @@ pub const BLANK: u8 = 0xee;
 pub(crate) const MAX_LENGTH: usize = 1 << 20;
 
 /// One end of a connection: the host, its life, and its name for the other end.
-pub type Side = (usize, u32, PeerId);
+pub type ConnectionSide = (usize, u32, PeerId);
 
 /// A message.
 #[derive(Clone, Debug)]
 pub struct Sent {
     /// Who sent it.
-    pub from: Side,
+    pub from: ConnectionSide,
     /// The host that it was sent to.
     pub to: usize,
     /// Its match information.
@@ -105,9 +105,9 @@ pub struct Model {
     /// Receives by number.
     pub posted: Vec<Posted>,
     /// Which side each receiving side hears.
-    connections: BTreeMap<Side, Side>,
+    connections: BTreeMap<ConnectionSide, ConnectionSide>,
     /// Connections that have ended.
-    pub lost: BTreeMap<Side, RequestError>,
+    pub lost: BTreeMap<ConnectionSide, RequestError>,
     /// Bytes of which all messages are made.
     bytes: Bytes,
     step: u64,
@@ -154,7 +154,14 @@ impl Model {
     }
 
     /// A message is about to be sent: its number.
-    pub fn send(&mut self, from: Side, to: usize, tag: u64, length: u64, waits: bool) -> u64 {
+    pub fn send(
+        &mut self,
+        from: ConnectionSide,
+        to: usize,
+        tag: u64,
+        length: u64,
+        waits: bool,
+    ) -> u64 {
         let number = self.sent.len() as u64 + 1;
         let match_info = number << 16 | tag;
         let (ended, taken, delivered) = (None, None, None);
@@ -304,7 +311,7 @@ impl Model {
     }
 
     /// The sides that have received something.
-    pub fn sides(&self) -> Vec<Side> {
+    pub fn sides(&self) -> Vec<ConnectionSide> {
         self.connections.keys().copied().collect()
     }
 }

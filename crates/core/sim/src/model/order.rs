@@ -13,13 +13,13 @@ use alloc::vec::Vec;
 use mx::ids::PeerId;
 use mx::status::RequestError;
 
-use super::{Model, Posted, Side, place};
+use super::{ConnectionSide, Model, Posted, place};
 
 impl Model {
     /// Checks the order of everything that was received. `is_alive` says of a host and a life of it
     /// whether it lasted to the end.
     pub(crate) fn check_order(&mut self, is_alive: impl Fn((usize, u32)) -> bool) {
-        let mut by_connection: BTreeMap<Side, Vec<(u64, PeerId)>> = BTreeMap::new();
+        let mut by_connection: BTreeMap<ConnectionSide, Vec<(u64, PeerId)>> = BTreeMap::new();
         for posted in &self.posted {
             if let Some((number, peer)) = posted.got {
                 let side = (posted.by.0, posted.by.1, peer);

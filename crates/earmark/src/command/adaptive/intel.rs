@@ -64,12 +64,12 @@ struct Trace {
     /// Seconds before those that are measured.
     warmup_s: f64,
     duration_s: f64,
-    modes: Vec<Outcome>,
+    modes: Vec<ModeOutcome>,
 }
 
 /// What came of it in one mode.
 #[derive(Debug, Serialize)]
-struct Outcome {
+struct ModeOutcome {
     mode: &'static str,
     driver_options: &'static [&'static str],
     setting: &'static str,
@@ -138,7 +138,7 @@ fn play(
     nic: NicKind,
     mode: &Mode,
     environment: &Environment,
-) -> Result<Outcome> {
+) -> Result<ModeOutcome> {
     let told = mode.driver_options.iter().map(|option| option.parse().map(Text));
     let told = told.collect::<Result<Vec<_>, &str>>().map_err(anyhow::Error::msg)?;
     let options = NicOptions {
@@ -159,7 +159,7 @@ fn play(
     let seconds = traffic.plan.warmup_s + traffic.plan.duration_s;
     let shares = shares(&traced.intervals, (seconds * 1e6) as u64).into_iter();
     let shares = shares.map(|(ns, share)| Share { interval_us: ns as f64 / 1e3, share });
-    Ok(Outcome {
+    Ok(ModeOutcome {
         mode: mode.name,
         driver_options: mode.driver_options,
         setting: mode.setting,

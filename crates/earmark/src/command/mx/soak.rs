@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use base::prng::Prng;
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use sim::drive::{self, Report};
+use sim::drive::{self, RunReport};
 
 use crate::command::merged::{Merging, print_shard};
 use bench::environment::Environment;
@@ -202,7 +202,7 @@ fn peak_rss_kib() -> Result<u64> {
 
 impl Tally {
     /// What comes of one seed, which `play` plays.
-    fn of(seed: u64, play: impl Fn() -> Report) -> Self {
+    fn of(seed: u64, play: impl Fn() -> RunReport) -> Self {
         let played = || {
             catch_unwind(AssertUnwindSafe(&play)).map_err(|panic| {
                 let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -224,7 +224,7 @@ impl Tally {
             let faults = faults.into_iter().take(FAULTS).collect();
             (tally.failed, tally.failures) = (1, vec![Failure { seed, faults, command }]);
         }
-        if let Some(Report { hash, counts, messages, took, .. }) = report {
+        if let Some(RunReport { hash, counts, messages, took, .. }) = report {
             tally.digest = Prng::new(hash.wrapping_add(seed)).next_u64();
             tally.messages = messages as u64;
             (tally.frames, tally.bytes) = (counts.sent, counts.sent_bytes);

@@ -20,15 +20,15 @@ use sys::cpu;
 /// What the waiter reports when a command has come.
 pub(super) const WAKE: u64 = u64::MAX;
 
-pub(super) type Command = Box<dyn FnOnce(&mut DataPlane) + Send>;
+pub(super) type PlaneCommand = Box<dyn FnOnce(&mut DataPlane) + Send>;
 
 /// What commands can read and change, whoever owns it.
 pub struct DataPlane {
     pub(super) plane: Plane,
     pub(super) waiter: Waiter,
-    commands: Receiver<Command>,
+    commands: Receiver<PlaneCommand>,
     /// Those that have come and still have to run.
-    waiting: VecDeque<Command>,
+    waiting: VecDeque<PlaneCommand>,
     /// Readable when there are commands, or never will be again.
     wake: Arc<OwnedFd>,
     /// When commands run.
@@ -62,7 +62,7 @@ impl From<rustix::io::Errno> for DataPlaneError {
 #[derive(Debug)]
 pub struct Handle {
     /// There until this is dropped.
-    commands: Option<Sender<Command>>,
+    commands: Option<Sender<PlaneCommand>>,
     wake: Arc<OwnedFd>,
     nice: i32,
     thread: Option<JoinHandle<()>>,
@@ -134,7 +134,7 @@ impl Handle {
 /// A command, and where what it returns can be received.
 pub(super) fn answering<T: Send + 'static>(
     command: impl FnOnce(&mut DataPlane) -> T + Send + 'static,
-) -> (Command, Receiver<T>) {
+) -> (PlaneCommand, Receiver<T>) {
     let (answer, answered) = channel();
     (Box::new(move |plane| drop(answer.send(command(plane)))), answered)
 }
@@ -154,7 +154,7 @@ impl DataPlane {
     fn new(
         plane: Plane,
         waiter: Waiter,
-        commands: Receiver<Command>,
+        commands: Receiver<PlaneCommand>,
         wake: Arc<OwnedFd>,
         now: Instant,
     ) -> rustix::io::Result<Self> {

@@ -22,7 +22,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use base::time::{Duration, Instant};
 
-use super::handle::{Command, DataPlane, DataPlaneError, Handle, Start, WAKE, answering, port_of};
+use super::handle::{
+    DataPlane, DataPlaneError, Handle, PlaneCommand, Start, WAKE, answering, port_of,
+};
 use crate::calendar::{Calendar, State};
 use crate::capture::Capture;
 use crate::plane::PortPlan;
@@ -63,7 +65,7 @@ pub struct Outlook {
 /// A command, and when it is to run.
 struct Planned {
     at: Instant,
-    command: Command,
+    command: PlaneCommand,
 }
 
 /// A data plane that runs in virtual time. It stops when this, and what others have of its

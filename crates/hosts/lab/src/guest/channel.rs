@@ -157,7 +157,7 @@ pub(super) fn message<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guest::protocol::{Event, Stream};
+    use crate::guest::protocol::{GuestEvent, OutputStream};
     use std::os::unix::net::UnixStream;
 
     fn pair() -> [Channel; 2] {
@@ -172,7 +172,7 @@ mod tests {
     fn messages_come_through_whole_and_in_order() {
         let [mut a, mut b] = pair();
         let sent: Vec<_> =
-            (0..40_u8).map(|n| Event::Output(Stream::Error, vec![n; 5_000])).collect();
+            (0..40_u8).map(|n| GuestEvent::Output(OutputStream::Error, vec![n; 5_000])).collect();
         for (number, event) in (0..).zip(&sent) {
             a.push(number, event);
         }
@@ -182,7 +182,7 @@ mod tests {
             assert!(b.fill().expect("the other end is open").is_some());
             while let Some((number, bytes)) = b.next().expect("frames are whole") {
                 assert_eq!(number as usize, received.len());
-                received.push(message::<Event>(&bytes).expect("it is an event"));
+                received.push(message::<GuestEvent>(&bytes).expect("it is an event"));
             }
         }
         assert_eq!(received, sent);
@@ -198,7 +198,7 @@ mod tests {
         b.fill().expect("the other end is open");
         assert!(!b.is_greeted());
         a.outbox.extend(b" 1\0");
-        a.push(7, &Event::Ready);
+        a.push(7, &GuestEvent::Ready);
         a.flush().expect("the other end is open");
         b.fill().expect("the other end is open");
         assert!(b.is_greeted());
@@ -209,7 +209,7 @@ mod tests {
     fn no_more_is_sent_than_allowed() {
         let [mut a, mut b] = pair();
         a.allow(100);
-        a.push(1, &Event::Output(Stream::Output, vec![0; 150]));
+        a.push(1, &GuestEvent::Output(OutputStream::Output, vec![0; 150]));
         a.flush().expect("the other end is open");
         assert_eq!(b.fill().expect("the other end is open"), Some(100));
         assert!(a.output().is_none() && a.backlog() > 0);

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 
 use super::channel::{Channel, GREETING, MAX_FRAME, message};
-use super::protocol::{Event, Status, Stream};
+use super::protocol::{GuestEvent, OutputStream, Status};
 
 /// Bytes that a guest says at most: the kernel keeps them.
 const LONGEST: usize = 100_000;
@@ -43,9 +43,9 @@ pub(crate) fn replay(bytes: &[u8]) {
     let expected = frames(&said);
     assert!(heard == expected, "{} frames instead of {}", heard.len(), expected.len());
     for (_, bytes) in heard {
-        let Ok(event) = message::<Event>(&bytes) else { continue };
+        let Ok(event) = message::<GuestEvent>(&bytes) else { continue };
         let again = postcard::to_allocvec(&event).expect("memory takes it");
-        assert_eq!(message::<Event>(&again).ok(), Some(event));
+        assert_eq!(message::<GuestEvent>(&again).ok(), Some(event));
     }
 }
 
@@ -77,9 +77,12 @@ fn said(mut bytes: &[u8]) -> Vec<u8> {
         bytes = rest;
         let program = u32::from(what / 16);
         let event = match what % 8 {
-            0 => Some(Event::Output(Stream::Output, text.repeat(usize::from(what / 8) + 1))),
-            1 => Some(Event::Credit(u64::MAX - u64::from(length))),
-            2 => Some(Event::Exited(Status::Signal(-1))),
+            0 => Some(GuestEvent::Output(
+                OutputStream::Output,
+                text.repeat(usize::from(what / 8) + 1),
+            )),
+            1 => Some(GuestEvent::Credit(u64::MAX - u64::from(length))),
+            2 => Some(GuestEvent::Exited(Status::Signal(-1))),
             _ => None,
         };
         match (event, what % 8) {

@@ -22,7 +22,7 @@ use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
 
 use super::channel::{Channel, message};
-use super::protocol::{Event, Order, Size, Spawn, Stream, WINDOW};
+use super::protocol::{GuestEvent, Order, OutputStream, Size, Spawn, WINDOW};
 use super::waiter::Waiter;
 use sys::signals::register;
 
@@ -141,7 +141,7 @@ enum Peer {
     ToGuest,
     Signals,
     Input,
-    Output(Stream),
+    Output(OutputStream),
 }
 
 impl Proxy {
@@ -185,7 +185,7 @@ impl Proxy {
             }
             for peer in self.wait()? {
                 match peer {
-                    Peer::FromGuest => self.hear()?,
+                    Peer::FromGuest => self.read_guest()?,
                     // A hub that is gone shows in reading.
                     Peer::ToGuest => self.guest.flush().unwrap_or(()),
                     Peer::Signals => self.pass_signals(),
@@ -210,7 +210,9 @@ impl Proxy {
                 waiter.readable(stdin(), Peer::Input);
             }
         }
-        for (pending, stream) in [(&self.output, Stream::Output), (&self.error, Stream::Error)] {
+        for (pending, stream) in
+            [(&self.output, OutputStream::Output), (&self.error, OutputStream::Error)]
+        {
             if !pending.bytes.is_empty() {
                 waiter.writable(descriptor(stream), Peer::Output(stream));
             }
@@ -218,26 +220,26 @@ impl Proxy {
         waiter.wait(None)
     }
 
-    fn hear(&mut self) -> io::Result<()> {
+    fn read_guest(&mut self) -> io::Result<()> {
         if self.guest.fill()?.is_none() {
             self.ending.get_or_insert(Ending::Gone);
         }
         while let Some((_, bytes)) = self.guest.next()? {
             match message(&bytes)? {
-                Event::Output(stream, bytes) => self.pending(stream).add(bytes)?,
-                Event::Credit(count) => {
+                GuestEvent::Output(stream, bytes) => self.pending(stream).add(bytes)?,
+                GuestEvent::Credit(count) => {
                     self.room = self.room.map(|room| room.saturating_add(count));
                 }
-                Event::InputClosed => {
+                GuestEvent::InputClosed => {
                     self.room = None;
                     // Whoever writes to us finds a broken pipe, as they would with the program.
                     if !self.terminal {
                         dup2_stdin(std::fs::File::open("/dev/null")?)?;
                     }
                 }
-                Event::Exited(status) => self.ending = Some(Ending::Exited(status.code())),
-                Event::Failed(errno) => self.ending = Some(Ending::Failed(errno)),
-                Event::Started | Event::Ready | Event::PoweringOff => {}
+                GuestEvent::Exited(status) => self.ending = Some(Ending::Exited(status.code())),
+                GuestEvent::Failed(errno) => self.ending = Some(Ending::Failed(errno)),
+                GuestEvent::Started | GuestEvent::Ready | GuestEvent::PoweringOff => {}
             }
         }
         Ok(())
@@ -263,7 +265,7 @@ impl Proxy {
     }
 
     /// Writes what goes without blocking, and lets the program have as much room again.
-    fn write(&mut self, stream: Stream) {
+    fn write(&mut self, stream: OutputStream) {
         let pending = self.pending(stream);
         let most = pending.bytes.len().min(CHUNK);
         match write(descriptor(stream), &pending.bytes[..most]) {
@@ -280,10 +282,10 @@ impl Proxy {
         }
     }
 
-    fn pending(&mut self, stream: Stream) -> &mut Pending {
+    fn pending(&mut self, stream: OutputStream) -> &mut Pending {
         match stream {
-            Stream::Output => &mut self.output,
-            Stream::Error => &mut self.error,
+            OutputStream::Output => &mut self.output,
+            OutputStream::Error => &mut self.error,
         }
     }
 
@@ -299,10 +301,10 @@ impl Proxy {
     }
 }
 
-fn descriptor(stream: Stream) -> BorrowedFd<'static> {
+fn descriptor(stream: OutputStream) -> BorrowedFd<'static> {
     match stream {
-        Stream::Output => stdout(),
-        Stream::Error => stderr(),
+        OutputStream::Output => stdout(),
+        OutputStream::Error => stderr(),
     }
 }
 

@@ -23,7 +23,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::channel::{Channel, message};
-use super::protocol::{Event, GUEST, Order};
+use super::protocol::{GUEST, GuestEvent, Order};
 use super::waiter::Waiter;
 use sys::streams::is_lack;
 
@@ -53,10 +53,10 @@ const REST: usize = 1 << 20;
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// The number of a program, and what became of it.
-pub(super) type Report = (u32, Event);
+pub(super) type ProgramEvent = (u32, GuestEvent);
 
 /// A way for events about the guest itself, and about programs that no connection has started.
-pub(super) fn events() -> (SyncSender<Report>, Receiver<Report>) {
+pub(super) fn events() -> (SyncSender<ProgramEvent>, Receiver<ProgramEvent>) {
     sync_channel(EVENTS)
 }
 
@@ -74,7 +74,7 @@ pub(super) struct Ends {
     /// Orders to the guest itself; its end ends the hub.
     pub(super) owner: UnixStream,
     /// Events about the guest itself, and about programs that no connection has started.
-    pub(super) events: SyncSender<Report>,
+    pub(super) events: SyncSender<ProgramEvent>,
 }
 
 /// Starts the hub.
@@ -103,9 +103,9 @@ struct Hub {
     console: Channel,
     owner: Channel,
     listener: UnixListener,
-    events: SyncSender<Report>,
+    events: SyncSender<ProgramEvent>,
     /// Events that have found no room.
-    untaken: VecDeque<Report>,
+    untaken: VecDeque<ProgramEvent>,
     /// Whether connections are accepted: not right after one that could not be.
     accepts: bool,
     greeted: bool,
@@ -132,12 +132,12 @@ impl Hub {
             self.pass_events();
             for peer in ready {
                 match peer {
-                    Peer::Kernel => return self.hear_the_rest(),
+                    Peer::Kernel => return self.drain(),
                     Peer::FromGuest => {
                         if self.console.fill()?.is_none() {
                             return Ok(());
                         }
-                        self.hear_guest()?;
+                        self.read_guest()?;
                     }
                     Peer::ToGuest => self.console.flush()?,
                     Peer::Owner => {
@@ -149,7 +149,7 @@ impl Hub {
                         }
                     }
                     Peer::Listener => self.accept(),
-                    Peer::FromClient(number) => self.hear_client(number),
+                    Peer::FromClient(number) => self.read_client(number),
                     Peer::ToClient(number) => {
                         let client = self.clients.get_mut(&number);
                         if client.is_some_and(|client| client.flush().is_err()) {
@@ -190,7 +190,7 @@ impl Hub {
     }
 
     /// Passes on what the guest has said.
-    fn hear_guest(&mut self) -> io::Result<()> {
+    fn read_guest(&mut self) -> io::Result<()> {
         if !self.greeted {
             self.greeted = self.console.is_greeted();
             if !self.greeted {
@@ -209,7 +209,7 @@ impl Hub {
                 }
             } else if program == GUEST || program > self.last {
                 match message(&bytes)? {
-                    Event::Credit(bytes) if program == GUEST => {
+                    GuestEvent::Credit(bytes) if program == GUEST => {
                         self.console.allow(usize::try_from(bytes).unwrap_or(0));
                     }
                     event => self.untaken.push_back((program, event)),
@@ -231,13 +231,13 @@ impl Hub {
     }
 
     /// The kernel has ended: passes on what it said before.
-    fn hear_the_rest(mut self) -> io::Result<()> {
+    fn drain(mut self) -> io::Result<()> {
         let mut left = REST;
         while left > 0
             && let Some(count) = self.console.fill()?.filter(|count| *count > 0)
         {
             left = left.saturating_sub(count);
-            self.hear_guest()?;
+            self.read_guest()?;
         }
         for client in self.clients.values_mut() {
             // One that does not take it has gone, or does not look.
@@ -264,7 +264,7 @@ impl Hub {
         }
     }
 
-    fn hear_client(&mut self, number: u32) {
+    fn read_client(&mut self, number: u32) {
         let Some(client) = self.clients.get_mut(&number) else { return };
         let goes_on = matches!(client.fill(), Ok(Some(_)));
         while let Ok(Some((_, bytes))) = client.next() {

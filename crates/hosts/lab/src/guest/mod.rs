@@ -51,7 +51,7 @@ use crate::error::LabError;
 use crate::host::Host;
 use crate::machine::Machine;
 use channel::Channel;
-use protocol::{Event, GUEST, Order};
+use protocol::{GUEST, GuestEvent, Order};
 use settings::{PROGRAMS, SETTINGS};
 
 pub use settings::{GuestNic, GuestSettings};
@@ -102,7 +102,7 @@ pub struct Guest {
     orders: Channel,
     kernel: Child,
     hub: Option<JoinHandle<()>>,
-    events: Receiver<(u32, Event)>,
+    events: Receiver<(u32, GuestEvent)>,
     messages: Arc<Mutex<VecDeque<String>>>,
     /// Keeps the messages, until nobody can say more.
     keeper: JoinHandle<()>,
@@ -203,9 +203,9 @@ impl Guest {
 
     /// What a guest with a script does: the number of the program and what became of it.
     ///
-    /// The first event is [`Event::Ready`], which [`Guest::await_ready`] takes. There are no more
+    /// The first event is [`GuestEvent::Ready`], which [`Guest::await_ready`] takes. There are no more
     /// when the guest has ended.
-    pub fn events(&self) -> &Receiver<(u32, Event)> {
+    pub fn events(&self) -> &Receiver<(u32, GuestEvent)> {
         &self.events
     }
 

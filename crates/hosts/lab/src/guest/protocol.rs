@@ -30,9 +30,9 @@ pub enum Order {
     /// Its input is at its end.
     CloseInput,
     /// There is room for more of its output.
-    Credit(Stream, u64),
+    Credit(OutputStream, u64),
     /// Nobody reads this output any more; the program finds its pipe broken.
-    CloseOutput(Stream),
+    CloseOutput(OutputStream),
     /// The size of its terminal has changed.
     Resize(Size),
     /// Send it a signal.
@@ -68,7 +68,7 @@ pub struct Spawn {
 /// One of a program's outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Stream {
+pub enum OutputStream {
     /// Standard output, or the terminal.
     Output,
     /// Standard error.
@@ -87,7 +87,7 @@ pub struct Size {
 /// What a guest tells.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Event {
+pub enum GuestEvent {
     /// The guest is set up and takes orders.
     Ready,
     /// The program runs.
@@ -95,7 +95,7 @@ pub enum Event {
     /// The program could not be started: the errno.
     Failed(i32),
     /// A part of its output.
-    Output(Stream, Vec<u8>),
+    Output(OutputStream, Vec<u8>),
     /// There is room for more of its input; of the guest itself, for more orders.
     Credit(u64),
     /// It reads no more input.

@@ -3,7 +3,7 @@
 //! The holder is forked with `clone(2)` from a process that may have many threads, so between the
 //! clone and its end it makes system calls only: no allocation, no lock, no panic. Everything it
 //! needs is prepared in a [`Blueprint`] before. It reports over the life-line, five bytes at a
-//! time: the number of a step and an errno. Step 0 says that the host is ready.
+//! time: the number of a step and an errno. SetupStep 0 says that the host is ready.
 
 use std::ffi::{CStr, CString};
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_
 use rustix::process::{WaitId, WaitIdOptions, setsid, umask, waitid};
 
 use super::forked;
-use super::step::Step;
+use super::step::SetupStep;
 use crate::error::LabError;
 use crate::station::Station;
 
@@ -118,7 +118,7 @@ impl Holder {
             )));
         }
         let [number, errno @ ..] = report;
-        match Step::ALL.into_iter().find(|step| *step as u8 == number) {
+        match SetupStep::ALL.into_iter().find(|step| *step as u8 == number) {
             None => Ok(()),
             Some(step) => {
                 let cause = io::Error::from_raw_os_error(i32::from_ne_bytes(errno));
@@ -251,26 +251,28 @@ fn hold(blueprint: &Blueprint, life_line: RawFd) -> ! {
 }
 
 /// Makes the namespaces a host.
-fn setup(blueprint: &Blueprint, life_line: BorrowedFd<'_>) -> Result<(), (Step, Errno)> {
+fn setup(blueprint: &Blueprint, life_line: BorrowedFd<'_>) -> Result<(), (SetupStep, Errno)> {
     // A name is a comfort in `ps`, nothing more.
     let _ = rustix::thread::set_name(&blueprint.process_name);
     forked::ignore_children();
     close_all_but(life_line);
     umask(Mode::from_raw_mode(0o022));
-    setsid().map_err(|errno| (Step::Session, errno))?;
+    setsid().map_err(|errno| (SetupStep::Session, errno))?;
     // Mounts made here stay here; what the machine unmounts does not stay busy here.
     mount_change(c"/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
-        .map_err(|errno| (Step::Mounts, errno))?;
+        .map_err(|errno| (SetupStep::Mounts, errno))?;
     let plain = MountFlags::NOSUID | MountFlags::NODEV;
-    mount(c"tmpfs", c"/run", c"tmpfs", plain, c"mode=0755").map_err(|errno| (Step::Run, errno))?;
+    mount(c"tmpfs", c"/run", c"tmpfs", plain, c"mode=0755")
+        .map_err(|errno| (SetupStep::Run, errno))?;
     blueprint.run_directories.iter().for_each(RunDirectory::make);
     // Containers that hide parts of /proc may not have a fresh one; programs then see the process
     // ids of the machine, which few mind.
     let _ = mount(c"proc", c"/proc", c"proc", plain | MountFlags::NOEXEC, None);
     write_file(c"/run/hosts", blueprint.hosts_file.as_bytes())
-        .map_err(|errno| (Step::HostsFile, errno))?;
-    mount_bind(c"/run/hosts", c"/etc/hosts").map_err(|errno| (Step::BindHosts, errno))?;
-    rustix::system::sethostname(blueprint.host.as_bytes()).map_err(|errno| (Step::HostName, errno))
+        .map_err(|errno| (SetupStep::HostsFile, errno))?;
+    mount_bind(c"/run/hosts", c"/etc/hosts").map_err(|errno| (SetupStep::BindHosts, errno))?;
+    rustix::system::sethostname(blueprint.host.as_bytes())
+        .map_err(|errno| (SetupStep::HostName, errno))
 }
 
 /// Closes what was inherited: pipes of this process would otherwise stay open as long as the host.

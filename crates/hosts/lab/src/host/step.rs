@@ -5,7 +5,7 @@ use std::fmt;
 /// A step in which the holder can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Step {
+pub(super) enum SetupStep {
     Session = 1,
     Mounts = 2,
     Run = 3,
@@ -14,7 +14,7 @@ pub(super) enum Step {
     HostName = 6,
 }
 
-impl Step {
+impl SetupStep {
     pub(super) const ALL: [Self; 6] =
         [Self::Session, Self::Mounts, Self::Run, Self::HostsFile, Self::BindHosts, Self::HostName];
 
@@ -35,7 +35,7 @@ impl Step {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for SetupStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Session => "start a session",

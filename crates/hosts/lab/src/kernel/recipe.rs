@@ -52,7 +52,7 @@ pub(super) enum When {
 /// Edits that are made together, or not at all.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Series {
+pub(super) struct EditSeries {
     pub(super) name: String,
     pub(super) when: When,
     #[serde(rename = "edit")]
@@ -69,10 +69,10 @@ struct Edit {
 }
 
 /// All of them, in the order of `edits.toml`.
-pub(super) static SERIES: LazyLock<Vec<Series>> = LazyLock::new(|| {
+pub(super) static SERIES: LazyLock<Vec<EditSeries>> = LazyLock::new(|| {
     #[derive(Deserialize)]
     struct Edits {
-        series: Vec<Series>,
+        series: Vec<EditSeries>,
     }
     let edits: Edits =
         toml::from_str(include_str!("edits.toml")).expect("edits.toml is well formed");
@@ -85,7 +85,7 @@ pub(super) static SERIES: LazyLock<Vec<Series>> = LazyLock::new(|| {
     series
 });
 
-impl Series {
+impl EditSeries {
     /// Makes all edits below `source`; or none if the text of one is not in its file exactly once,
     /// and then returns false.
     pub(super) fn make(&self, source: &Path) -> Result<bool> {
@@ -95,7 +95,7 @@ impl Series {
             let position = files.iter().position(|(edited, _)| *edited == path);
             let text = match position {
                 Some(position) => files.swap_remove(position).1,
-                // Series differ in their files, too.
+                // EditSeries differ in their files, too.
                 None if !path.is_file() => return Ok(false),
                 None => {
                     fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?
@@ -147,7 +147,7 @@ pub const LEFT_OUT: [&str; 13] = [
 /// A short name for the recipe as applied to one version of the sources.
 pub fn hash(version: &str) -> String {
     // The order, and the form, in which kernels that were built already have it.
-    let of = |keep: &dyn Fn(&Series) -> bool| -> Vec<&Vec<Edit>> {
+    let of = |keep: &dyn Fn(&EditSeries) -> bool| -> Vec<&Vec<Edit>> {
         SERIES.iter().filter(|series| keep(series)).map(|series| &series.edits).collect()
     };
     let named = |name: &'static str| of(&|series| series.name == name);

@@ -1,6 +1,6 @@
 //! The agent's side of the conversation with whoever started it: lines in, lines of JSON out.
 
-use crate::records::Message;
+use crate::records::AgentMessage;
 use std::io::{self, Write};
 
 /// The longest command, in bytes, with blanks and the end of its line.
@@ -83,7 +83,7 @@ fn unknown(command: &[u8]) -> io::Error {
 
 /// Prints one message as one line. A parent that has gone away cannot read it, which is no error of
 /// ours.
-pub(super) fn print(message: &Message) {
+pub(super) fn print(message: &AgentMessage) {
     let line = serde_json::to_string(message).expect("messages are plain data");
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());

@@ -14,7 +14,8 @@ use super::port::{Arrival, Port, explain};
 use super::worker::Worker;
 use crate::polling::Polling;
 use crate::workload::{
-    Action, Connection, Counter, Duration, Event, Instant, Now, Recorder, Window, Workload,
+    Action, ConnectionId, Counter, Duration, Instant, Now, Recorder, Window, Workload,
+    WorkloadEvent,
 };
 use std::io;
 
@@ -134,11 +135,11 @@ impl Driver {
         recorder: &mut Recorder,
     ) -> Result<RunTotals, String> {
         let mut buffer = vec![0; BUFFER_BYTES];
-        let mut event = Event::Start;
+        let mut event = WorkloadEvent::Start;
         let mut now = Now { at: Instant::ZERO, wall_ns: 0 };
         let mut waited_since = None;
         loop {
-            if !matches!(event, Event::Sent { .. }) || workload.needs_time_of_sent() {
+            if !matches!(event, WorkloadEvent::Sent { .. }) || workload.needs_time_of_sent() {
                 now = self.clock.now();
             }
             if let Some((since, longest)) = waited_since.take().zip(self.polling.longest()) {
@@ -150,16 +151,16 @@ impl Driver {
                 Action::Send { connection, bytes } => {
                     let sent = self.port.send(&self.poller, connection, bytes);
                     let backlog = sent.map_err(|error| self.failed("send to", &error))?;
-                    Event::Sent { connection, backlog }
+                    WorkloadEvent::Sent { connection, backlog }
                 }
                 Action::SendBatch { connection, bytes, datagram_bytes } => {
                     let sent = self.port.send_batch(connection, bytes, datagram_bytes);
                     sent.map_err(|error| self.failed("send to", &error))?;
-                    Event::Sent { connection, backlog: 0 }
+                    WorkloadEvent::Sent { connection, backlog: 0 }
                 }
                 Action::Compute(work) => {
                     self.worker.work(work)?;
-                    Event::Computed
+                    WorkloadEvent::Computed
                 }
                 Action::Wait { until } => {
                     waited_since = Some(now.at);
@@ -266,7 +267,7 @@ impl Driver {
         while let Some(ready) = self.events.get(self.index) {
             if ready.token == STDIN {
                 self.index += 1;
-                if self.heed(recorder)? {
+                if self.take_commands(recorder)? {
                     return Ok(Some(Woken::Stop));
                 }
                 continue;
@@ -286,7 +287,7 @@ impl Driver {
     }
 
     /// Does what the parent said; true to stop.
-    fn heed(&mut self, recorder: &mut Recorder) -> Result<bool, String> {
+    fn take_commands(&mut self, recorder: &mut Recorder) -> Result<bool, String> {
         let Some((control, window)) = &mut self.control else {
             return Ok(false);
         };
@@ -304,15 +305,15 @@ impl Driver {
 }
 
 /// The event that a wait's end is.
-fn event_of<'buffer>(woken: &Woken, buffer: &'buffer [u8]) -> Event<'buffer> {
-    let received = |connection: Connection, length: usize| Event::Received {
+fn event_of<'buffer>(woken: &Woken, buffer: &'buffer [u8]) -> WorkloadEvent<'buffer> {
+    let received = |connection: ConnectionId, length: usize| WorkloadEvent::Received {
         connection,
         bytes: &buffer[..length],
     };
     match *woken {
         Woken::Arrival(Arrival::Bytes(connection, length)) => received(connection, length),
-        Woken::Arrival(Arrival::Drained(connection)) => Event::Drained { connection },
-        Woken::Arrival(Arrival::Closed(connection)) => Event::Closed { connection },
-        Woken::Arrival(Arrival::Nothing) | Woken::Time | Woken::Stop => Event::Woke,
+        Woken::Arrival(Arrival::Drained(connection)) => WorkloadEvent::Drained { connection },
+        Woken::Arrival(Arrival::Closed(connection)) => WorkloadEvent::Closed { connection },
+        Woken::Arrival(Arrival::Nothing) | Woken::Time | Woken::Stop => WorkloadEvent::Woke,
     }
 }

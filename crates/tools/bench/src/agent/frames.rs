@@ -3,17 +3,17 @@
 use super::poller::{Poller, Ready};
 use super::port::{Arrival, Port};
 use super::udp::send_batch;
-use crate::workload::Connection;
+use crate::workload::ConnectionId;
 use rustix::fd::OwnedFd;
 use std::io;
 
 /// See the module.
-pub(super) struct Frames {
+pub(super) struct FrameSocket {
     interface: String,
     socket: OwnedFd,
 }
 
-impl Frames {
+impl FrameSocket {
     /// Opens a socket that sends through `interface`.
     pub(super) fn open(interface: &str) -> Result<Self, String> {
         let socket = sys::packet::open_sender(interface).map_err(|error| error.to_string())?;
@@ -21,16 +21,16 @@ impl Frames {
     }
 }
 
-impl Port for Frames {
+impl Port for FrameSocket {
     fn address(&self) -> String {
         self.interface.clone()
     }
 
-    fn send(&mut self, _: &Poller, connection: Connection, bytes: &[u8]) -> io::Result<usize> {
+    fn send(&mut self, _: &Poller, connection: ConnectionId, bytes: &[u8]) -> io::Result<usize> {
         self.send_batch(connection, bytes, bytes.len()).map(|()| 0)
     }
 
-    fn send_batch(&mut self, _: Connection, bytes: &[u8], each: usize) -> io::Result<()> {
+    fn send_batch(&mut self, _: ConnectionId, bytes: &[u8], each: usize) -> io::Result<()> {
         send_batch(&self.socket, bytes, each).map(|_| ())
     }
 

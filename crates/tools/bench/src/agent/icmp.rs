@@ -2,7 +2,7 @@
 
 use super::poller::{Poller, Ready};
 use super::port::{Arrival, Port, explain};
-use crate::workload::Connection;
+use crate::workload::ConnectionId;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -49,7 +49,7 @@ impl Port for Icmp {
         self.address.to_string()
     }
 
-    fn send(&mut self, _: &Poller, connection: Connection, bytes: &[u8]) -> io::Result<usize> {
+    fn send(&mut self, _: &Poller, connection: ConnectionId, bytes: &[u8]) -> io::Result<usize> {
         let identifier = self.identifier.wrapping_add(connection as u16);
         icmp::encode(&mut self.packet, identifier, self.sequence, bytes);
         self.sequence = self.sequence.wrapping_add(1);
@@ -64,7 +64,7 @@ impl Port for Icmp {
     }
 
     fn receive(&mut self, _: &Poller, ready: Ready, buffer: &mut [u8]) -> io::Result<Arrival> {
-        let connection = ready.token as Connection;
+        let connection = ready.token as ConnectionId;
         let identifier = self.identifier.wrapping_add(connection as u16);
         let length = match recv(&self.sockets[connection], &mut *buffer, RecvFlags::empty()) {
             Ok((length, _)) => length,

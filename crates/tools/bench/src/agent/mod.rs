@@ -33,9 +33,9 @@ mod tcp;
 pub(crate) mod udp;
 mod worker;
 
-pub use spec::{AgentSpec, MxSpec, Peer, Transport};
+pub use spec::{AgentSpec, MxPeer, MxSpec, Transport};
 
-use crate::records::{Message, Record};
+use crate::records::{AgentMessage, Record};
 use crate::workload::{Counter, Recorder, Window, WorkloadSpec};
 use clock::Clock;
 use control::{Command, Control, print};
@@ -57,12 +57,12 @@ pub fn run(json: &str) -> ExitCode {
     match AgentSpec::parse(json).and_then(|spec| drive(&spec)) {
         Ok(record) => {
             if let Some(record) = record {
-                print(&Message::Record(record));
+                print(&AgentMessage::Record(record));
             }
             ExitCode::SUCCESS
         }
         Err(message) => {
-            print(&Message::Error { message });
+            print(&AgentMessage::Error { message });
             ExitCode::FAILURE
         }
     }
@@ -88,7 +88,7 @@ fn drive(spec: &AgentSpec) -> Result<Option<Record>, String> {
     let window = if spec.workload.is_server() { Window::NEVER } else { spec.window() };
     let mut recorder = Recorder::new(window, spec.series);
     let mut control = Control::default();
-    print(&Message::Ready { address: address.clone() });
+    print(&AgentMessage::Ready { address: address.clone() });
 
     if !spec.workload.is_server() {
         match control.wait().map_err(|error| error.to_string())? {
@@ -102,7 +102,7 @@ fn drive(spec: &AgentSpec) -> Result<Option<Record>, String> {
         driver.obey(control, spec.window())?;
     }
     let totals = driver.run(workload.as_mut(), &mut recorder)?;
-    nobody_there(spec, &address, totals, &recorder)?;
+    check_reached(spec, &address, totals, &recorder)?;
     Ok(Some(record(spec, totals, recorder)))
 }
 
@@ -125,7 +125,7 @@ fn open(spec: &AgentSpec, poller: &Poller) -> Result<Box<dyn Port>, String> {
                 .interface
                 .as_deref()
                 .ok_or("frame-sender needs an interface, for example \"interface\":\"eth0\"")?;
-            Box::new(frames::Frames::open(interface)?)
+            Box::new(frames::FrameSocket::open(interface)?)
         }
         Transport::Icmp => {
             Box::new(icmp::Icmp::connect(poller, spec.socket_address()?, connections)?)
@@ -142,7 +142,7 @@ fn open(spec: &AgentSpec, poller: &Poller) -> Result<Box<dyn Port>, String> {
 
 /// A datagram client whose every request was refused measured nothing, which is an error, not a
 /// result.
-fn nobody_there(
+fn check_reached(
     spec: &AgentSpec,
     address: &str,
     totals: RunTotals,

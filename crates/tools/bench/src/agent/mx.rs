@@ -15,11 +15,12 @@ use super::control::{Command, Control, print};
 use super::driver::{Meter, RunTotals};
 use super::outgoing::{Filler, OutgoingMessage};
 use super::result::record;
-use super::spec::{AgentSpec, MxSpec, Peer};
+use super::spec::{AgentSpec, MxPeer, MxSpec};
 use super::worker::Worker;
-use crate::records::{Message, Record};
+use crate::records::{AgentMessage, Record};
 use crate::workload::{
-    Action, Connection, Counter, Duration, Event, Instant, Recorder, Timing, Window, Workload,
+    Action, ConnectionId, Counter, Duration, Instant, Recorder, Timing, Window, Workload,
+    WorkloadEvent,
 };
 use mx::config::{Config, MAX_MTU};
 use mx::ids::PeerId;
@@ -35,7 +36,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration as Span;
 
-type End = Endpoint<OutgoingMessage, Vec<u8>>;
+type MxEndpoint = Endpoint<OutgoingMessage, Vec<u8>>;
 
 /// How long a client tries to connect.
 const CONNECT_WITHIN: Span = Span::from_secs(5);
@@ -55,9 +56,9 @@ pub(super) fn drive(spec: &AgentSpec) -> Result<Option<Record>, String> {
     let window = if is_server { Window::NEVER } else { spec.window() };
     let mut recorder = Recorder::new(window, spec.series);
     let mut control = Control::default();
-    print(&Message::Ready { address: driver.name.clone() });
+    print(&AgentMessage::Ready { address: driver.name.clone() });
     if is_server {
-        driver.orders = Some(Orders::hear(control, &driver.endpoint, spec.window()));
+        driver.orders = Some(Orders::listen(control, &driver.endpoint, spec.window()));
     } else {
         match control.wait().map_err(|error| error.to_string())? {
             Command::Go => {}
@@ -73,9 +74,9 @@ pub(super) fn drive(spec: &AgentSpec) -> Result<Option<Record>, String> {
     Ok(Some(record(spec, totals, recorder)))
 }
 
-/// What the parent says to a server, heard by a thread.
+/// What the parent says to a server, commands by a thread.
 struct Orders {
-    heard: Receiver<std::io::Result<Command>>,
+    commands: Receiver<std::io::Result<Command>>,
     /// How many of them the server has taken.
     taken: Arc<AtomicU32>,
     /// The window, from *go* on.
@@ -83,8 +84,8 @@ struct Orders {
 }
 
 impl Orders {
-    fn hear(mut control: Control, endpoint: &Arc<End>, window: Window) -> Self {
-        let (sender, heard) = channel();
+    fn listen(mut control: Control, endpoint: &Arc<MxEndpoint>, window: Window) -> Self {
+        let (sender, commands) = channel();
         let taken = Arc::new(AtomicU32::new(0));
         let (endpoint, count) = (Arc::clone(endpoint), Arc::clone(&taken));
         std::thread::spawn(move || {
@@ -104,21 +105,21 @@ impl Orders {
                 }
             }
         });
-        Self { heard, taken, window }
+        Self { commands, taken, window }
     }
 }
 
 /// What a wait ended with.
 enum Woken {
-    Message(Connection, usize),
-    Drained(Connection),
+    Message(ConnectionId, usize),
+    Drained(ConnectionId),
     Time,
     Stop,
 }
 
 /// See the module.
 struct Driver {
-    endpoint: Arc<End>,
+    endpoint: Arc<MxEndpoint>,
     /// This endpoint, or the one that it talks to.
     name: String,
     clock: Clock,
@@ -130,7 +131,7 @@ struct Driver {
     connections: Vec<(PeerId, u64)>,
     /// Messages that may be on their way; 0: nobody counts them.
     in_flight: usize,
-    sends: HashMap<RequestId, (Connection, Instant)>,
+    sends: HashMap<RequestId, (ConnectionId, Instant)>,
 }
 
 impl Driver {
@@ -146,7 +147,7 @@ impl Driver {
         };
         let waiting = if spec.spin { WaitMode::Spin } else { WaitMode::Sleep };
         let life = EndpointOptions { progress: Progress::Thread, waiting };
-        let endpoint = End::open(Box::new(port), config, life).map_err(|e| e.to_string())?;
+        let endpoint = MxEndpoint::open(Box::new(port), config, life).map_err(|e| e.to_string())?;
         let mut driver = Self {
             name: endpoint.address().to_string(),
             endpoint: Arc::new(endpoint),
@@ -178,7 +179,7 @@ impl Driver {
         posted.map(drop).map_err(|error| self.failed("receive from", &error))
     }
 
-    fn connect(&mut self, Peer(address): Peer, connections: usize) -> Result<(), String> {
+    fn connect(&mut self, MxPeer(address): MxPeer, connections: usize) -> Result<(), String> {
         self.name = address.to_string();
         let peer = self.endpoint.connect(address, 0, CONNECT_WITHIN);
         let peer = peer.map_err(|error| format!("{error}; is the server agent up?"))?;
@@ -197,28 +198,28 @@ impl Driver {
         recorder: &mut Recorder,
     ) -> Result<RunTotals, String> {
         let mut message = None;
-        let mut event = Event::Start;
+        let mut event = WorkloadEvent::Start;
         loop {
             let now = self.clock.now();
             self.cpu.observe(now.at, recorder.window());
             event = match workload.next(now, event, recorder) {
                 Action::Send { connection, bytes } => {
-                    Event::Sent { connection, backlog: self.send(connection, bytes)? }
+                    WorkloadEvent::Sent { connection, backlog: self.send(connection, bytes)? }
                 }
                 Action::SendBatch { .. } => {
                     return Err(format!("send to {}: MX sends no batches", self.name));
                 }
                 Action::Compute(work) => {
                     self.worker.work(work)?;
-                    Event::Computed
+                    WorkloadEvent::Computed
                 }
                 Action::Wait { until } => match self.wait(until, &mut message, recorder)? {
                     Woken::Stop => break,
-                    Woken::Time => Event::Woke,
-                    Woken::Drained(connection) => Event::Drained { connection },
+                    Woken::Time => WorkloadEvent::Woke,
+                    Woken::Drained(connection) => WorkloadEvent::Drained { connection },
                     Woken::Message(connection, length) => {
                         let bytes = message.as_deref().unwrap_or_default();
-                        Event::Received { connection, bytes: &bytes[..length] }
+                        WorkloadEvent::Received { connection, bytes: &bytes[..length] }
                     }
                 },
                 Action::Done => break,
@@ -233,7 +234,7 @@ impl Driver {
 
     /// Sends a message; the bytes of it that the workload waits for, or 0 if there is room for
     /// another one.
-    fn send(&mut self, connection: Connection, bytes: &[u8]) -> Result<usize, String> {
+    fn send(&mut self, connection: ConnectionId, bytes: &[u8]) -> Result<usize, String> {
         let (peer, match_info) = self.connections[connection];
         let sent_at = self.clock.at();
         let request = match self.endpoint.isend(peer, match_info, self.filler.message(bytes)) {
@@ -262,7 +263,7 @@ impl Driver {
             self.post(place)?;
         }
         loop {
-            if self.heed(recorder)? {
+            if self.take_commands(recorder)? {
                 return Ok(Woken::Stop);
             }
             let left = until.map(|until| until.since(self.clock.at()));
@@ -327,7 +328,7 @@ impl Driver {
     }
 
     /// The number of a connection, a new one if need be.
-    fn connection(&mut self, of: (PeerId, u64)) -> Connection {
+    fn connection(&mut self, of: (PeerId, u64)) -> ConnectionId {
         let known = self.connections.iter().position(|known| *known == of);
         known.unwrap_or_else(|| {
             self.connections.push(of);
@@ -336,9 +337,9 @@ impl Driver {
     }
 
     /// Does what the parent said; true to stop.
-    fn heed(&mut self, recorder: &mut Recorder) -> Result<bool, String> {
-        let Some(Orders { heard, taken, window }) = &self.orders else { return Ok(false) };
-        for command in heard.try_iter() {
+    fn take_commands(&mut self, recorder: &mut Recorder) -> Result<bool, String> {
+        let Some(Orders { commands, taken, window }) = &self.orders else { return Ok(false) };
+        for command in commands.try_iter() {
             taken.fetch_add(1, Ordering::Release);
             if command.map_err(|error| error.to_string())? != Command::Go {
                 return Ok(true);

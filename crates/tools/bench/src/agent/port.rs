@@ -1,7 +1,7 @@
 //! The seam between the driver and the transports.
 
 use super::poller::{Poller, Ready};
-use crate::workload::Connection;
+use crate::workload::ConnectionId;
 use std::fmt::Display;
 use std::io;
 
@@ -9,11 +9,11 @@ use std::io;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
     /// So many bytes are at the start of the buffer.
-    Bytes(Connection, usize),
+    Bytes(ConnectionId, usize),
     /// Everything that this connection had in its backlog is with the kernel now.
-    Drained(Connection),
+    Drained(ConnectionId),
     /// The peer closed.
-    Closed(Connection),
+    Closed(ConnectionId),
     /// Nothing for the workload.
     Nothing,
 }
@@ -25,10 +25,20 @@ pub(super) trait Port {
 
     /// Takes all bytes; returns how many of them (and of earlier ones) the kernel has not taken
     /// yet.
-    fn send(&mut self, poller: &Poller, connection: Connection, bytes: &[u8]) -> io::Result<usize>;
+    fn send(
+        &mut self,
+        poller: &Poller,
+        connection: ConnectionId,
+        bytes: &[u8],
+    ) -> io::Result<usize>;
 
     /// Sends datagrams of `datagram_bytes` each.
-    fn send_batch(&mut self, connection: Connection, bytes: &[u8], each: usize) -> io::Result<()> {
+    fn send_batch(
+        &mut self,
+        connection: ConnectionId,
+        bytes: &[u8],
+        each: usize,
+    ) -> io::Result<()> {
         let _ = (connection, bytes, each);
         Err(io::Error::new(io::ErrorKind::Unsupported, "this transport sends no batches"))
     }

@@ -86,7 +86,7 @@ pub struct MxSpec {
     pub endpoint: u8,
     /// The endpoint that a client talks to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub peer: Option<Peer>,
+    pub peer: Option<MxPeer>,
     /// Bytes of the longest message that comes.
     pub message_bytes: u32,
     /// Messages that may be on their way before a `bulk-sender` waits; 0 is no limit.
@@ -106,9 +106,9 @@ impl Default for MxSpec {
 
 /// Where an MX endpoint is, written as `02:00:00:00:00:0b/1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Peer(pub Address);
+pub struct MxPeer(pub Address);
 
-impl Peer {
+impl MxPeer {
     fn parse(text: &str) -> Option<Self> {
         let (mac, endpoint) = text.split_once('/')?;
         let mut nic = [0; 6];
@@ -121,13 +121,13 @@ impl Peer {
     }
 }
 
-impl Serialize for Peer {
+impl Serialize for MxPeer {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.0)
     }
 }
 
-impl<'de> Deserialize<'de> for Peer {
+impl<'de> Deserialize<'de> for MxPeer {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let wrong = || format!("\"{text}\" is no MX endpoint; write it like 02:00:00:00:00:0b/1");

@@ -2,7 +2,7 @@
 
 use super::poller::{Poller, Ready};
 use super::port::{Arrival, Port, explain};
-use crate::workload::Connection;
+use crate::workload::ConnectionId;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::thread::sleep;
@@ -22,7 +22,7 @@ const ACCEPTS: usize = 32;
 const RETRY_AFTER: Duration = Duration::from_millis(20);
 
 /// One connection and what the kernel has not taken from us yet.
-struct Stream {
+struct PeerStream {
     socket: TcpStream,
     backlog: Vec<u8>,
     /// How much of the backlog's start the kernel has taken.
@@ -36,7 +36,7 @@ pub(super) struct Tcp {
     /// The only address that a server serves; none: all.
     only: Option<IpAddr>,
     /// By connection; a closed one leaves its place empty.
-    streams: Vec<Option<Stream>>,
+    streams: Vec<Option<PeerStream>>,
 }
 
 impl Tcp {
@@ -78,7 +78,7 @@ impl Tcp {
         socket.set_nonblocking(true)?;
         socket.set_nodelay(true)?;
         poller.add_socket(&socket, self.streams.len() as u64)?;
-        self.streams.push(Some(Stream { socket, backlog: Vec::new(), taken: 0 }));
+        self.streams.push(Some(PeerStream { socket, backlog: Vec::new(), taken: 0 }));
         Ok(())
     }
 
@@ -124,7 +124,7 @@ fn again_until<T>(
     }
 }
 
-impl Stream {
+impl PeerStream {
     /// Hands the kernel as much as it takes; returns how much is left.
     fn flush(&mut self) -> io::Result<usize> {
         while self.taken < self.backlog.len() {
@@ -157,7 +157,12 @@ impl Port for Tcp {
         self.streams.len() as u64
     }
 
-    fn send(&mut self, poller: &Poller, connection: Connection, bytes: &[u8]) -> io::Result<usize> {
+    fn send(
+        &mut self,
+        poller: &Poller,
+        connection: ConnectionId,
+        bytes: &[u8],
+    ) -> io::Result<usize> {
         let Some(Some(stream)) = self.streams.get_mut(connection) else {
             return Ok(0);
         };
@@ -185,7 +190,7 @@ impl Port for Tcp {
             self.accept(poller)?;
             return Ok(Arrival::Nothing);
         }
-        let connection = ready.token as Connection;
+        let connection = ready.token as ConnectionId;
         let Some(Some(stream)) = self.streams.get_mut(connection) else {
             return Ok(Arrival::Nothing);
         };

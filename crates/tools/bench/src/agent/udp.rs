@@ -2,7 +2,7 @@
 
 use super::poller::{Poller, Ready};
 use super::port::{Arrival, Port, explain};
-use crate::workload::Connection;
+use crate::workload::ConnectionId;
 use rustix::fd::AsFd;
 use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, sendmmsg};
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ pub(super) struct Udp {
     sockets: Vec<UdpSocket>,
     /// A server's peers, by connection. Empty for a client.
     peers: Vec<SocketAddr>,
-    numbers: HashMap<SocketAddr, Connection>,
+    numbers: HashMap<SocketAddr, ConnectionId>,
     is_server: bool,
     refused: u64,
 }
@@ -65,7 +65,7 @@ impl Udp {
         Self { address, sockets, peers, numbers, is_server, refused: 0 }
     }
 
-    fn number(&mut self, peer: SocketAddr) -> Connection {
+    fn number(&mut self, peer: SocketAddr) -> ConnectionId {
         *self.numbers.entry(peer).or_insert_with(|| {
             self.peers.push(peer);
             self.peers.len() - 1
@@ -109,7 +109,7 @@ impl Port for Udp {
         self.address.to_string()
     }
 
-    fn send(&mut self, _: &Poller, connection: Connection, bytes: &[u8]) -> io::Result<usize> {
+    fn send(&mut self, _: &Poller, connection: ConnectionId, bytes: &[u8]) -> io::Result<usize> {
         loop {
             let sent = if self.is_server {
                 self.sockets[0].send_to(bytes, self.peers[connection])
@@ -129,7 +129,12 @@ impl Port for Udp {
         }
     }
 
-    fn send_batch(&mut self, connection: Connection, bytes: &[u8], each: usize) -> io::Result<()> {
+    fn send_batch(
+        &mut self,
+        connection: ConnectionId,
+        bytes: &[u8],
+        each: usize,
+    ) -> io::Result<()> {
         self.refused += send_batch(&self.sockets[connection], bytes, each)?;
         Ok(())
     }

@@ -9,7 +9,7 @@ use super::kind::Experiment;
 use super::players::{
     A, B, BULK_CHUNK_BYTES, MIXED_BULK_MBIT, MIXED_ROUND_TRIPS_PER_S, PlanBuilder, Player, player,
 };
-use crate::agent::{AgentSpec, MxSpec, Peer, Transport};
+use crate::agent::{AgentSpec, MxPeer, MxSpec, Transport};
 use crate::marks::MarkNames;
 use crate::options::{ExperimentOptions, Text};
 use crate::slice::Part;
@@ -146,7 +146,7 @@ impl PlanBuilder<'_> {
         let stations = Station::all(&lab::names(2));
         let is_server = workload.is_server();
         let peer = Address { nic: NicId(stations[B].mac), endpoint: endpoint.endpoint };
-        let peer = (!is_server).then_some(Peer(peer));
+        let peer = (!is_server).then_some(MxPeer(peer));
         AgentSpec {
             address: None,
             interface: Some(stations[if is_server { B } else { A }].interface()),

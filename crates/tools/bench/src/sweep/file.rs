@@ -30,7 +30,7 @@ pub struct Sweep {
 
 /// Which shard of how many cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct ShardPosition {
     /// The shard.
     #[serde(flatten)]
     pub shard: Shard,
@@ -61,7 +61,7 @@ pub struct ShardFile<R> {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
     /// Which shard it is.
-    pub shard: Place,
+    pub shard: ShardPosition,
     /// Of which sweep.
     pub sweep: Sweep,
     /// What came of its cases.
@@ -70,7 +70,7 @@ pub struct ShardFile<R> {
 
 impl<R: Serialize> ShardFile<R> {
     /// The results of one shard.
-    pub fn new(shard: Place, sweep: Sweep, results: R) -> Self {
+    pub fn new(shard: ShardPosition, sweep: Sweep, results: R) -> Self {
         Self { schema_version: SCHEMA_VERSION, shard, sweep, results }
     }
 }
@@ -79,7 +79,7 @@ impl<R: Serialize> ShardFile<R> {
 #[derive(Debug, Deserialize)]
 struct Head {
     schema_version: u32,
-    shard: Place,
+    shard: ShardPosition,
     sweep: Sweep,
 }
 
@@ -87,7 +87,7 @@ struct Head {
 #[derive(Debug)]
 pub struct OpenedFile {
     pub(super) path: PathBuf,
-    pub(super) place: Place,
+    pub(super) place: ShardPosition,
     pub(super) sweep: Sweep,
 }
 
@@ -132,7 +132,7 @@ impl OpenedFile {
     }
 }
 
-fn head(text: &str) -> Result<(Place, Sweep)> {
+fn head(text: &str) -> Result<(ShardPosition, Sweep)> {
     ensure!(!text.trim().is_empty(), "it is empty: that shard failed; run it again");
     let head: Result<Head, _> = serde_json::from_str(text);
     let Head { schema_version, shard, sweep } = head.map_err(|error| {

@@ -121,7 +121,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::sweep::{Place, ShardFile};
+    use crate::sweep::{ShardFile, ShardPosition};
 
     impl Results for Vec<u32> {
         fn repeats(&self, other: &Self) -> bool {
@@ -172,7 +172,7 @@ mod tests {
                 inputs: BTreeMap::from([("scenario".into(), "story".into())]),
             };
             let results = shard.cases(5).map(|case| case as u32).collect();
-            let mut file = ShardFile::new(Place { shard, cases: 5 }, sweep, results);
+            let mut file = ShardFile::new(ShardPosition { shard, cases: 5 }, sweep, results);
             change(&mut file);
             self.text(&serde_json::to_string(&file).unwrap())
         }

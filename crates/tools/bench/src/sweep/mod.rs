@@ -13,6 +13,6 @@ mod file;
 mod merge;
 pub mod shard;
 
-pub use file::{OpenedFile, Place, ShardFile, Sweep};
+pub use file::{OpenedFile, ShardFile, ShardPosition, Sweep};
 pub use merge::{Merged, Partial, Results, merge};
 pub use shard::{Shard, ShardArgs};

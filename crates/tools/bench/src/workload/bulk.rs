@@ -1,7 +1,9 @@
 //! Bulk transfer over a stream: as fast as it goes, or paced on an open-loop schedule.
 
 use super::pacer::Pacer;
-use super::{Action, BulkReceiverSpec, BulkSenderSpec, Counter, Event, Now, Recorder, Workload};
+use super::{
+    Action, BulkReceiverSpec, BulkSenderSpec, Counter, Now, Recorder, Workload, WorkloadEvent,
+};
 
 const CLOSED: &str =
     "the receiver closed the connection before the end; look at the receiving agent's output";
@@ -25,12 +27,12 @@ impl BulkSender {
 }
 
 impl Workload for BulkSender {
-    fn next(&mut self, now: Now, event: Event<'_>, recorder: &mut Recorder) -> Action<'_> {
+    fn next(&mut self, now: Now, event: WorkloadEvent<'_>, recorder: &mut Recorder) -> Action<'_> {
         let end = recorder.window().end;
         match event {
-            Event::Sent { backlog, .. } => self.blocked = backlog > 0,
-            Event::Drained { .. } => self.blocked = false,
-            Event::Closed { .. } if now.at < end => return Action::Fail(CLOSED),
+            WorkloadEvent::Sent { backlog, .. } => self.blocked = backlog > 0,
+            WorkloadEvent::Drained { .. } => self.blocked = false,
+            WorkloadEvent::Closed { .. } if now.at < end => return Action::Fail(CLOSED),
             _ => {}
         }
         if now.at >= end {
@@ -62,8 +64,8 @@ impl BulkReceiver {
 }
 
 impl Workload for BulkReceiver {
-    fn next(&mut self, now: Now, event: Event<'_>, recorder: &mut Recorder) -> Action<'_> {
-        if let Event::Received { bytes, .. } = event {
+    fn next(&mut self, now: Now, event: WorkloadEvent<'_>, recorder: &mut Recorder) -> Action<'_> {
+        if let WorkloadEvent::Received { bytes, .. } = event {
             recorder.count(now.at, Counter::BytesReceived, bytes.len() as u64);
         }
         Action::Wait { until: None }
@@ -107,9 +109,9 @@ mod tests {
     fn a_blocked_sender_waits_and_then_catches_up() {
         let mut script = sender(Some(100));
         script.start();
-        let blocked = script.handle(10, Event::Sent { connection: 0, backlog: 400 });
+        let blocked = script.handle(10, WorkloadEvent::Sent { connection: 0, backlog: 400 });
         assert_eq!(blocked, Did::Wait(Some(10_000_000)));
-        let drained = script.handle(240_000, Event::Drained { connection: 0 });
+        let drained = script.handle(240_000, WorkloadEvent::Drained { connection: 0 });
         assert!(matches!(drained, Did::Send(..)), "due at 80 us");
         assert!(matches!(script.sent(240_001, 0), Did::Send(..)), "due at 160 us");
         assert!(matches!(script.sent(240_002, 0), Did::Send(..)), "due at 240 us");

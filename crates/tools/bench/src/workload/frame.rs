@@ -7,7 +7,7 @@
 
 use super::pacer::Pacer;
 use super::pps::take_due;
-use super::{Action, Counter, Event, FrameSenderSpec, Now, Recorder, Workload};
+use super::{Action, Counter, FrameSenderSpec, Now, Recorder, Workload, WorkloadEvent};
 
 /// The EtherType of MX over Ethernet.
 const ETHERTYPE_MX: u16 = 0x86df;
@@ -41,7 +41,7 @@ impl FrameSender {
 }
 
 impl Workload for FrameSender {
-    fn next(&mut self, now: Now, _event: Event<'_>, recorder: &mut Recorder) -> Action<'_> {
+    fn next(&mut self, now: Now, _event: WorkloadEvent<'_>, recorder: &mut Recorder) -> Action<'_> {
         let end = recorder.window().end;
         if now.at >= end || self.remaining == Some(0) {
             return Action::Done;

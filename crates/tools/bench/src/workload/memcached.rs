@@ -6,8 +6,8 @@
 //! drained before the next get.
 
 use super::{
-    Action, Counter, Duration, Event, Instant, MemcachedClientSpec, Now, Prng, Recorder, Timing,
-    Workload, random_duration,
+    Action, Counter, Duration, Instant, MemcachedClientSpec, Now, Prng, Recorder, Timing, Workload,
+    WorkloadEvent, random_duration,
 };
 
 /// The seed's datum: how many bytes the caller reads first.
@@ -18,7 +18,7 @@ const GET: &[u8] = b"get earmark\r\n";
 const CLOSED: &str = "memcached closed the connection before the end; look at its log";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ClientState {
     /// The value has to be stored, first of all or after a miss.
     ToSet,
     Setting,
@@ -42,7 +42,7 @@ pub struct MemcachedClient {
     value_bytes: usize,
     think: Duration,
     prng: Prng,
-    state: State,
+    state: ClientState,
     /// The line being read, without its end.
     line: Vec<u8>,
     /// Everything read of the current answer's first line so far, line end included.
@@ -61,7 +61,7 @@ impl MemcachedClient {
             value_bytes: spec.value_bytes,
             think: Duration::from_micros(spec.think_us_max),
             prng: Prng::new(seed),
-            state: State::ToSet,
+            state: ClientState::ToSet,
             line: Vec::with_capacity(LINE_BYTES_MAX),
             seen: 0,
             failure: String::new(),
@@ -69,7 +69,8 @@ impl MemcachedClient {
     }
 
     fn think(&mut self, from: Instant) {
-        self.state = State::Thinking { until: from + random_duration(&mut self.prng, self.think) };
+        self.state =
+            ClientState::Thinking { until: from + random_duration(&mut self.prng, self.think) };
     }
 
     /// Takes bytes of a line until its end; true when the line is complete.
@@ -102,12 +103,12 @@ impl MemcachedClient {
         recorder.count(at, Counter::BytesReceived, bytes.len() as u64);
         while !bytes.is_empty() {
             match self.state {
-                State::Setting => {
+                ClientState::Setting => {
                     if self.take_line(&mut bytes)? {
                         self.stored(at)?;
                     }
                 }
-                State::Getting { since } => {
+                ClientState::Getting { since } => {
                     let before = self.seen;
                     let complete = self.take_line(&mut bytes)?;
                     if before < FIRST_BYTES && self.seen >= FIRST_BYTES {
@@ -119,16 +120,16 @@ impl MemcachedClient {
                         self.header(at, recorder)?;
                     }
                 }
-                State::Draining { bytes: missing } => {
+                ClientState::Draining { bytes: missing } => {
                     let taken = missing.min(bytes.len());
                     bytes = &bytes[taken..];
-                    self.state = State::Draining { bytes: missing - taken };
+                    self.state = ClientState::Draining { bytes: missing - taken };
                     if taken == missing {
                         recorder.count(at, Counter::Transactions, 1);
                         self.think(at);
                     }
                 }
-                State::ToSet | State::Thinking { .. } => {
+                ClientState::ToSet | ClientState::Thinking { .. } => {
                     self.line = bytes[..bytes.len().min(LINE_BYTES_MAX)].to_vec();
                     return Err(self.unexpected());
                 }
@@ -155,7 +156,7 @@ impl MemcachedClient {
         if self.line == b"END" {
             // Evicted or expired: store it again.
             recorder.count(at, Counter::Misses, 1);
-            self.state = State::ToSet;
+            self.state = ClientState::ToSet;
         } else if self.line.starts_with(b"SERVER_ERROR") {
             recorder.count(at, Counter::Errors, 1);
             self.think(at);
@@ -163,7 +164,7 @@ impl MemcachedClient {
             let bytes = value_bytes(&self.line)
                 .and_then(|bytes| bytes.checked_add(b"\r\nEND\r\n".len()))
                 .ok_or_else(|| self.unexpected())?;
-            self.state = State::Draining { bytes };
+            self.state = ClientState::Draining { bytes };
         }
         Ok(())
     }
@@ -174,15 +175,15 @@ impl MemcachedClient {
             return Action::Done;
         }
         let bytes = match self.state {
-            State::ToSet => {
-                self.state = State::Setting;
+            ClientState::ToSet => {
+                self.state = ClientState::Setting;
                 &self.set
             }
-            State::Thinking { until } if until <= at => {
-                self.state = State::Getting { since: at };
+            ClientState::Thinking { until } if until <= at => {
+                self.state = ClientState::Getting { since: at };
                 GET
             }
-            State::Thinking { until } => return Action::Wait { until: Some(until.min(end)) },
+            ClientState::Thinking { until } => return Action::Wait { until: Some(until.min(end)) },
             _ => return Action::Wait { until: Some(end) },
         };
         self.line.clear();
@@ -201,15 +202,17 @@ fn value_bytes(line: &[u8]) -> Option<usize> {
 }
 
 impl Workload for MemcachedClient {
-    fn next(&mut self, now: Now, event: Event<'_>, recorder: &mut Recorder) -> Action<'_> {
+    fn next(&mut self, now: Now, event: WorkloadEvent<'_>, recorder: &mut Recorder) -> Action<'_> {
         match event {
-            Event::Received { bytes, .. } => {
+            WorkloadEvent::Received { bytes, .. } => {
                 if let Err(why) = self.received(now.at, bytes, recorder) {
                     self.failure = why;
                     return Action::Fail(&self.failure);
                 }
             }
-            Event::Closed { .. } if now.at < recorder.window().end => return Action::Fail(CLOSED),
+            WorkloadEvent::Closed { .. } if now.at < recorder.window().end => {
+                return Action::Fail(CLOSED);
+            }
             _ => {}
         }
         self.decide(now.at, recorder)

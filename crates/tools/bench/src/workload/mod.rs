@@ -5,7 +5,7 @@
 //! A workload is one side of a conversation (a client that asks, a server that works and answers, a
 //! paced sender). It owns no socket and reads no clock. Its *driver* does both: the agent drives it
 //! over real sockets, a simulator drives it over modelled ones, and the workload cannot tell which.
-//! The two take turns: the driver tells one [`Event`], the workload answers with one [`Action`],
+//! The two take turns: the driver tells one [`WorkloadEvent`], the workload answers with one [`Action`],
 //! the driver carries it out and tells how it went.
 //!
 //! ```text
@@ -64,7 +64,7 @@ pub use base::time::{Duration, Instant};
 /// Which connection: dense numbers from 0. A client's are known in advance; a server's appear as
 /// clients connect (or, on a datagram transport, as their first datagram arrives) and are never
 /// used again.
-pub type Connection = usize;
+pub type ConnectionId = usize;
 
 /// What the driver's clocks say when it hands over an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,13 +87,13 @@ pub enum Framing {
 
 /// What the driver tells a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event<'a> {
+pub enum WorkloadEvent<'a> {
     /// The first call, and only the first.
     Start,
     /// The driver took the bytes of the preceding `Send`.
     Sent {
         /// Where they went.
-        connection: Connection,
+        connection: ConnectionId,
         /// How many bytes of this connection the transport has not accepted yet and the driver
         /// holds.
         backlog: usize,
@@ -101,14 +101,14 @@ pub enum Event<'a> {
     /// Bytes came in, and `now` is when the driver had read them.
     Received {
         /// Where they came from.
-        connection: Connection,
+        connection: ConnectionId,
         /// Whatever one read returned: see [`Framing`].
         bytes: &'a [u8],
     },
     /// The driver's backlog on this connection is empty again.
     Drained {
         /// Which connection.
-        connection: Connection,
+        connection: ConnectionId,
     },
     /// The moment that `Wait` named has come, and nothing arrived before it.
     Woke,
@@ -117,7 +117,7 @@ pub enum Event<'a> {
     /// The peer closed the connection; nothing more will arrive on it.
     Closed {
         /// Which connection.
-        connection: Connection,
+        connection: ConnectionId,
     },
 }
 
@@ -127,7 +127,7 @@ pub enum Action<'a> {
     /// Send these bytes: on a datagram transport, as one datagram. Answered by `Sent`.
     Send {
         /// Where to.
-        connection: Connection,
+        connection: ConnectionId,
         /// What.
         bytes: &'a [u8],
     },
@@ -135,7 +135,7 @@ pub enum Action<'a> {
     /// Answered by one `Sent`.
     SendBatch {
         /// Where to.
-        connection: Connection,
+        connection: ConnectionId,
         /// The datagrams, one after the other; the length is a multiple of `datagram_bytes`.
         bytes: &'a [u8],
         /// The length of each, in bytes.
@@ -180,7 +180,7 @@ pub enum Action<'a> {
 ///   outstanding.
 pub trait Workload {
     /// Takes what happened and says what to do about it.
-    fn next(&mut self, now: Now, event: Event<'_>, recorder: &mut Recorder) -> Action<'_>;
+    fn next(&mut self, now: Now, event: WorkloadEvent<'_>, recorder: &mut Recorder) -> Action<'_>;
 
     /// Does it need [`Now::wall_ns`]? Reading a second clock costs, so only timekeepers do.
     fn reads_wall_clock(&self) -> bool {

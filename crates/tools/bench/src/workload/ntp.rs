@@ -16,8 +16,8 @@
 
 use super::pacer::Pacer;
 use super::{
-    Action, Connection, Counter, Duration, Event, Instant, Now, NtpClientSpec, NtpServerSpec, Prng,
-    Recorder, Timing, Workload, random_duration,
+    Action, ConnectionId, Counter, Duration, Instant, Now, NtpClientSpec, NtpServerSpec, Prng,
+    Recorder, Timing, Workload, WorkloadEvent, random_duration,
 };
 use std::collections::VecDeque;
 
@@ -180,10 +180,10 @@ impl NtpClient {
 }
 
 impl Workload for NtpClient {
-    fn next(&mut self, now: Now, event: Event<'_>, recorder: &mut Recorder) -> Action<'_> {
+    fn next(&mut self, now: Now, event: WorkloadEvent<'_>, recorder: &mut Recorder) -> Action<'_> {
         match event {
-            Event::Start => self.schedule(Instant::ZERO),
-            Event::Received { bytes, .. } => self.received(now, bytes, recorder),
+            WorkloadEvent::Start => self.schedule(Instant::ZERO),
+            WorkloadEvent::Received { bytes, .. } => self.received(now, bytes, recorder),
             _ => {}
         }
         let end = recorder.window().end;
@@ -212,7 +212,7 @@ pub struct NtpServer {
     packet: [u8; PACKET_BYTES],
     stratum: u8,
     /// The poll being answered: where from, when it arrived, and its transmit timestamp.
-    poll: Option<(Connection, u64, u64)>,
+    poll: Option<(ConnectionId, u64, u64)>,
 }
 
 impl NtpServer {
@@ -223,9 +223,9 @@ impl NtpServer {
 }
 
 impl Workload for NtpServer {
-    fn next(&mut self, now: Now, event: Event<'_>, recorder: &mut Recorder) -> Action<'_> {
+    fn next(&mut self, now: Now, event: WorkloadEvent<'_>, recorder: &mut Recorder) -> Action<'_> {
         match event {
-            Event::Received { connection, bytes } => {
+            WorkloadEvent::Received { connection, bytes } => {
                 let Some(poll) = Packet::decode(bytes).filter(|p| p.mode == MODE_CLIENT) else {
                     recorder.count(now.at, Counter::Stray, 1);
                     return Action::Wait { until: None };
@@ -234,7 +234,7 @@ impl Workload for NtpServer {
                 // A round through the driver, so that t3 is read just before the answer leaves.
                 Action::Compute(Duration::ZERO)
             }
-            Event::Computed => {
+            WorkloadEvent::Computed => {
                 let Some((connection, t2_ns, origin)) = self.poll.take() else {
                     return Action::Wait { until: None };
                 };

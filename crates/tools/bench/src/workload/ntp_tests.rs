@@ -61,7 +61,9 @@ fn exchange(request_ns: u64, response_ns: u64) -> Script<NtpClient> {
     let t2 = request_ns;
     assert_eq!(server.received(t2, 0, &poll), Did::Compute(0));
     let t3 = t2 + 2000;
-    let Did::Send(0, answer) = server.handle(t3, Event::Computed) else { panic!("answers") };
+    let Did::Send(0, answer) = server.handle(t3, WorkloadEvent::Computed) else {
+        panic!("answers")
+    };
     assert_eq!(answer[24..32], poll[40..48], "origin is the poll's transmit timestamp");
     client.received(t3 + response_ns, 0, &answer);
     client

@@ -5,8 +5,8 @@
 
 use super::pacer::Pacer;
 use super::{
-    Action, Connection, Counter, Event, Instant, Now, PpsReceiverSpec, PpsSenderSpec, Recorder,
-    Workload,
+    Action, ConnectionId, Counter, Instant, Now, PpsReceiverSpec, PpsSenderSpec, Recorder,
+    Workload, WorkloadEvent,
 };
 
 /// How many datagrams go out in one batch at most.
@@ -45,7 +45,7 @@ pub(super) fn take_due(pacer: Option<&mut Pacer>, at: Instant, batch: usize) -> 
 }
 
 impl Workload for PpsSender {
-    fn next(&mut self, now: Now, _event: Event<'_>, recorder: &mut Recorder) -> Action<'_> {
+    fn next(&mut self, now: Now, _event: WorkloadEvent<'_>, recorder: &mut Recorder) -> Action<'_> {
         let end = recorder.window().end;
         if now.at >= end {
             return Action::Done;
@@ -82,7 +82,7 @@ impl PpsReceiver {
     fn received(
         &mut self,
         at: Instant,
-        connection: Connection,
+        connection: ConnectionId,
         sequence: u64,
         recorder: &mut Recorder,
     ) {
@@ -104,8 +104,8 @@ impl PpsReceiver {
 }
 
 impl Workload for PpsReceiver {
-    fn next(&mut self, now: Now, event: Event<'_>, recorder: &mut Recorder) -> Action<'_> {
-        if let Event::Received { connection, bytes } = event {
+    fn next(&mut self, now: Now, event: WorkloadEvent<'_>, recorder: &mut Recorder) -> Action<'_> {
+        if let WorkloadEvent::Received { connection, bytes } = event {
             recorder.count(now.at, Counter::DatagramsReceived, 1);
             recorder.count(now.at, Counter::BytesReceived, bytes.len() as u64);
             match bytes.first_chunk() {

@@ -12,8 +12,8 @@
 
 use super::pacer::earliest;
 use super::{
-    Action, Connection, Counter, Duration, Event, Framing, Instant, Now, Prng, Recorder,
-    RrClientSpec, Timing, Workload, random_duration,
+    Action, ConnectionId, Counter, Duration, Framing, Instant, Now, Prng, Recorder, RrClientSpec,
+    Timing, Workload, WorkloadEvent, random_duration,
 };
 
 pub(super) const TOO_LONG: &str = "an answer is longer than response_bytes; \
@@ -23,12 +23,12 @@ pub(super) const CLOSED: &str =
 
 /// A request buffer and the sequence number in it.
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct TaggedRequest {
     bytes: Vec<u8>,
     tag_bytes: usize,
 }
 
-impl Request {
+impl TaggedRequest {
     pub(super) fn new(request_bytes: usize, response_bytes: usize) -> Self {
         Self {
             bytes: vec![b'x'; request_bytes],
@@ -50,7 +50,7 @@ impl Request {
 
 /// What one connection is doing.
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum ConnectionState {
     Thinking { until: Instant },
     Waiting { since: Instant, sequence: u64, received: usize },
 }
@@ -63,42 +63,44 @@ pub struct RrClosed {
     think: Duration,
     timeout: Duration,
     prng: Prng,
-    request: Request,
-    connections: Vec<State>,
+    request: TaggedRequest,
+    connections: Vec<ConnectionState>,
     sequence: u64,
 }
 
 impl RrClosed {
     /// A client for `spec`, whose think times follow from `seed`.
     pub fn new(spec: &RrClientSpec, framing: Framing, seed: u64) -> Self {
-        let thinking = State::Thinking { until: Instant::ZERO };
+        let thinking = ConnectionState::Thinking { until: Instant::ZERO };
         Self {
             framing,
             response_bytes: spec.response_bytes,
             think: Duration::from_micros(spec.think_us_max),
             timeout: Duration::from_millis(spec.timeout_ms),
             prng: Prng::new(seed),
-            request: Request::new(spec.request_bytes, spec.response_bytes),
+            request: TaggedRequest::new(spec.request_bytes, spec.response_bytes),
             connections: vec![thinking; spec.connections],
             sequence: 0,
         }
     }
 
-    fn think(&mut self, connection: Connection, from: Instant) {
+    fn think(&mut self, connection: ConnectionId, from: Instant) {
         let until = from + random_duration(&mut self.prng, self.think);
-        self.connections[connection] = State::Thinking { until };
+        self.connections[connection] = ConnectionState::Thinking { until };
     }
 
     /// Takes in bytes; says whether they are too many.
     fn received(
         &mut self,
         at: Instant,
-        connection: Connection,
+        connection: ConnectionId,
         bytes: &[u8],
         recorder: &mut Recorder,
     ) -> Result<(), &'static str> {
         recorder.count(at, Counter::BytesReceived, bytes.len() as u64);
-        let State::Waiting { since, sequence, received } = &mut self.connections[connection] else {
+        let ConnectionState::Waiting { since, sequence, received } =
+            &mut self.connections[connection]
+        else {
             return self.unexpected(at, recorder);
         };
         let complete = match self.framing {
@@ -135,7 +137,7 @@ impl RrClosed {
     /// Gives up on requests whose answer is overdue. Streams lose nothing.
     fn expire(&mut self, at: Instant, recorder: &mut Recorder) {
         for connection in 0..self.connections.len() {
-            if let State::Waiting { since, .. } = self.connections[connection]
+            if let ConnectionState::Waiting { since, .. } = self.connections[connection]
                 && since + self.timeout <= at
             {
                 recorder.count(at, Counter::Lost, 1);
@@ -146,7 +148,7 @@ impl RrClosed {
 
     fn finish(&self, recorder: &mut Recorder) -> Action<'_> {
         for connection in &self.connections {
-            if let State::Waiting { since, .. } = connection {
+            if let ConnectionState::Waiting { since, .. } = connection {
                 recorder.count(*since, Counter::Unanswered, 1);
             }
         }
@@ -161,19 +163,19 @@ impl RrClosed {
         if self.framing == Framing::Datagram {
             self.expire(at, recorder);
         }
-        let mut next_send: Option<(Instant, Connection)> = None;
+        let mut next_send: Option<(Instant, ConnectionId)> = None;
         let mut wake = Some(end);
         for (connection, state) in self.connections.iter().enumerate() {
             match *state {
-                State::Thinking { until } => {
+                ConnectionState::Thinking { until } => {
                     if next_send.is_none_or(|(earliest, _)| until < earliest) {
                         next_send = Some((until, connection));
                     }
                 }
-                State::Waiting { since, .. } if self.framing == Framing::Datagram => {
+                ConnectionState::Waiting { since, .. } if self.framing == Framing::Datagram => {
                     wake = earliest(wake, Some(since + self.timeout));
                 }
-                State::Waiting { .. } => {}
+                ConnectionState::Waiting { .. } => {}
             }
         }
         match next_send {
@@ -182,10 +184,16 @@ impl RrClosed {
         }
     }
 
-    fn send(&mut self, at: Instant, connection: Connection, recorder: &mut Recorder) -> Action<'_> {
+    fn send(
+        &mut self,
+        at: Instant,
+        connection: ConnectionId,
+        recorder: &mut Recorder,
+    ) -> Action<'_> {
         let sequence = self.sequence;
         self.sequence += 1;
-        self.connections[connection] = State::Waiting { since: at, sequence, received: 0 };
+        self.connections[connection] =
+            ConnectionState::Waiting { since: at, sequence, received: 0 };
         let bytes = self.request.tagged(sequence);
         recorder.count(at, Counter::BytesSent, bytes.len() as u64);
         Action::Send { connection, bytes }
@@ -198,18 +206,20 @@ impl Workload for RrClosed {
         self.think > Duration::ZERO
     }
 
-    fn next(&mut self, now: Now, event: Event<'_>, recorder: &mut Recorder) -> Action<'_> {
+    fn next(&mut self, now: Now, event: WorkloadEvent<'_>, recorder: &mut Recorder) -> Action<'_> {
         match event {
-            Event::Start => {
+            WorkloadEvent::Start => {
                 // The first requests are spread by a think time too, not sent as one burst.
                 (0..self.connections.len()).for_each(|connection| self.think(connection, now.at));
             }
-            Event::Received { connection, bytes } => {
+            WorkloadEvent::Received { connection, bytes } => {
                 if let Err(why) = self.received(now.at, connection, bytes, recorder) {
                     return Action::Fail(why);
                 }
             }
-            Event::Closed { .. } if now.at < recorder.window().end => return Action::Fail(CLOSED),
+            WorkloadEvent::Closed { .. } if now.at < recorder.window().end => {
+                return Action::Fail(CLOSED);
+            }
             _ => {}
         }
         self.decide(now.at, recorder)
@@ -302,7 +312,7 @@ mod tests {
         let mut script = script(&RrClientSpec::default(), Framing::Stream);
         script.start();
         script.sent(1, 0);
-        let did = script.handle(2, Event::Closed { connection: 0 });
+        let did = script.handle(2, WorkloadEvent::Closed { connection: 0 });
         assert_eq!(did, Did::Fail(CLOSED.to_owned()));
     }
 }

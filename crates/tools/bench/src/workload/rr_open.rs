@@ -9,10 +9,10 @@
 //! sequence number (see the closed loop).
 
 use super::pacer::{Pacer, earliest};
-use super::rr_client::{CLOSED, Request, TOO_LONG};
+use super::rr_client::{CLOSED, TOO_LONG, TaggedRequest};
 use super::{
-    Action, Connection, Counter, Duration, Event, Framing, Instant, Now, Recorder, RrClientSpec,
-    Timing, Workload,
+    Action, ConnectionId, Counter, Duration, Framing, Instant, Now, Recorder, RrClientSpec, Timing,
+    Workload, WorkloadEvent,
 };
 use std::collections::VecDeque;
 
@@ -38,7 +38,7 @@ pub struct RrOpen {
     response_bytes: usize,
     timeout: Duration,
     pacer: Pacer,
-    request: Request,
+    request: TaggedRequest,
     lanes: Vec<Lane>,
     sequence: u64,
 }
@@ -52,7 +52,7 @@ impl RrOpen {
             response_bytes: spec.response_bytes,
             timeout: Duration::from_millis(spec.timeout_ms),
             pacer: Pacer::per_second(rate_per_s),
-            request: Request::new(spec.request_bytes, spec.response_bytes),
+            request: TaggedRequest::new(spec.request_bytes, spec.response_bytes),
             lanes: (0..spec.connections).map(|_| lane()).collect(),
             sequence: 0,
         }
@@ -61,7 +61,7 @@ impl RrOpen {
     fn received_stream(
         &mut self,
         at: Instant,
-        connection: Connection,
+        connection: ConnectionId,
         bytes: usize,
         recorder: &mut Recorder,
     ) -> Result<(), &'static str> {
@@ -78,7 +78,7 @@ impl RrOpen {
     fn received_datagram(
         &mut self,
         at: Instant,
-        connection: Connection,
+        connection: ConnectionId,
         bytes: &[u8],
         recorder: &mut Recorder,
     ) {
@@ -134,7 +134,7 @@ impl RrOpen {
         self.sequence += 1;
         let due = self.pacer.due();
         self.pacer.advance();
-        let connection = (sequence % self.lanes.len() as u64) as Connection;
+        let connection = (sequence % self.lanes.len() as u64) as ConnectionId;
         self.lanes[connection].outstanding.push_back(Outstanding { sequence, due, sent: at });
         let bytes = self.request.tagged(sequence);
         recorder.count(at, Counter::BytesSent, bytes.len() as u64);
@@ -151,10 +151,10 @@ fn record(at: Instant, answered: Outstanding, recorder: &mut Recorder) {
 }
 
 impl Workload for RrOpen {
-    fn next(&mut self, now: Now, event: Event<'_>, recorder: &mut Recorder) -> Action<'_> {
+    fn next(&mut self, now: Now, event: WorkloadEvent<'_>, recorder: &mut Recorder) -> Action<'_> {
         let at = now.at;
         match event {
-            Event::Received { connection, bytes } => {
+            WorkloadEvent::Received { connection, bytes } => {
                 recorder.count(at, Counter::BytesReceived, bytes.len() as u64);
                 match self.framing {
                     Framing::Datagram => self.received_datagram(at, connection, bytes, recorder),
@@ -166,7 +166,9 @@ impl Workload for RrOpen {
                     }
                 }
             }
-            Event::Closed { .. } if at < recorder.window().end => return Action::Fail(CLOSED),
+            WorkloadEvent::Closed { .. } if at < recorder.window().end => {
+                return Action::Fail(CLOSED);
+            }
             _ => {}
         }
         self.decide(at, recorder)

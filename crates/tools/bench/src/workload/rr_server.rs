@@ -7,7 +7,8 @@
 //! of an answer unread.
 
 use super::{
-    Action, Connection, Counter, Duration, Event, Framing, Now, Recorder, RrServerSpec, Workload,
+    Action, ConnectionId, Counter, Duration, Framing, Now, Recorder, RrServerSpec, Workload,
+    WorkloadEvent,
 };
 use std::collections::VecDeque;
 
@@ -17,7 +18,7 @@ const MAX_JOBS: usize = 1 << 18;
 /// A request that has been read and not yet answered.
 #[derive(Clone, Copy, Debug)]
 struct Job {
-    connection: Connection,
+    connection: ConnectionId,
     /// The head of a datagram request; the answer repeats as much of it as both have room for.
     tag: [u8; 8],
     tag_bytes: usize,
@@ -34,7 +35,7 @@ pub struct RrServer {
     received: Vec<usize>,
     jobs: VecDeque<Job>,
     /// Whose answer the transport has not taken yet.
-    blocked: Option<Connection>,
+    blocked: Option<ConnectionId>,
 }
 
 impl RrServer {
@@ -51,7 +52,7 @@ impl RrServer {
         }
     }
 
-    fn received(&mut self, connection: Connection, bytes: &[u8]) {
+    fn received(&mut self, connection: ConnectionId, bytes: &[u8]) {
         match self.framing {
             Framing::Datagram => {
                 let mut job = Job { connection, tag: [0; 8], tag_bytes: bytes.len().min(8) };
@@ -82,7 +83,7 @@ impl RrServer {
         Action::Send { connection: job.connection, bytes: &self.response }
     }
 
-    fn unblock(&mut self, connection: Connection) {
+    fn unblock(&mut self, connection: ConnectionId) {
         if self.blocked == Some(connection) {
             self.blocked = None;
         }
@@ -104,23 +105,25 @@ impl Workload for RrServer {
         false
     }
 
-    fn next(&mut self, now: Now, event: Event<'_>, recorder: &mut Recorder) -> Action<'_> {
+    fn next(&mut self, now: Now, event: WorkloadEvent<'_>, recorder: &mut Recorder) -> Action<'_> {
         match event {
-            Event::Computed => return self.answer(now, recorder),
-            Event::Received { connection, bytes } => {
+            WorkloadEvent::Computed => return self.answer(now, recorder),
+            WorkloadEvent::Received { connection, bytes } => {
                 recorder.count(now.at, Counter::BytesReceived, bytes.len() as u64);
                 self.received(connection, bytes);
                 if self.jobs.len() > MAX_JOBS {
                     return Action::Fail("a client sends requests and does not read the answers");
                 }
             }
-            Event::Sent { connection, backlog } if backlog > 0 => self.blocked = Some(connection),
-            Event::Drained { connection } => self.unblock(connection),
-            Event::Closed { connection } => {
+            WorkloadEvent::Sent { connection, backlog } if backlog > 0 => {
+                self.blocked = Some(connection);
+            }
+            WorkloadEvent::Drained { connection } => self.unblock(connection),
+            WorkloadEvent::Closed { connection } => {
                 self.unblock(connection);
                 self.jobs.retain(|job| job.connection != connection);
             }
-            Event::Start | Event::Sent { .. } | Event::Woke => {}
+            WorkloadEvent::Start | WorkloadEvent::Sent { .. } | WorkloadEvent::Woke => {}
         }
         self.work(now, recorder)
     }
@@ -141,14 +144,14 @@ mod tests {
         let mut script = script(&spec, Framing::Stream);
         assert_eq!(script.start(), Did::Wait(None));
         assert_eq!(script.received(1000, 4, b"xx"), Did::Compute(110_000));
-        let computed = script.handle(111_000, Event::Computed);
+        let computed = script.handle(111_000, WorkloadEvent::Computed);
         assert_eq!(computed, Did::Send(4, b"y".to_vec()));
         assert_eq!(
             script.sent(111_500, 4),
             Did::Compute(110_000),
             "the second request of that read"
         );
-        assert_eq!(script.handle(221_500, Event::Computed), Did::Send(4, b"y".to_vec()));
+        assert_eq!(script.handle(221_500, WorkloadEvent::Computed), Did::Send(4, b"y".to_vec()));
         assert_eq!(script.sent(222_000, 4), Did::Wait(None));
         assert_eq!(script.counter(Counter::Transactions), 2);
     }
@@ -170,13 +173,13 @@ mod tests {
         let mut script = script(&RrServerSpec::default(), Framing::Stream);
         script.start();
         assert_eq!(script.received(1, 0, b"xx"), Did::Send(0, b"y".to_vec()));
-        let blocked = script.handle(2, Event::Sent { connection: 0, backlog: 1 });
+        let blocked = script.handle(2, WorkloadEvent::Sent { connection: 0, backlog: 1 });
         assert_eq!(blocked, Did::Wait(None));
         assert_eq!(script.received(3, 1, b"x"), Did::Wait(None));
-        let drained = script.handle(4, Event::Drained { connection: 0 });
+        let drained = script.handle(4, WorkloadEvent::Drained { connection: 0 });
         assert_eq!(drained, Did::Send(0, b"y".to_vec()));
-        script.handle(5, Event::Sent { connection: 0, backlog: 1 });
-        let closed = script.handle(6, Event::Closed { connection: 0 });
+        script.handle(5, WorkloadEvent::Sent { connection: 0, backlog: 1 });
+        let closed = script.handle(6, WorkloadEvent::Closed { connection: 0 });
         assert_eq!(closed, Did::Send(1, b"y".to_vec()));
     }
 
@@ -185,7 +188,7 @@ mod tests {
         let mut script = script(&RrServerSpec::default(), Framing::Stream);
         script.start();
         assert_eq!(script.received(1, 0, &[0]), Did::Send(0, b"y".to_vec()));
-        script.handle(2, Event::Sent { connection: 0, backlog: 1 });
+        script.handle(2, WorkloadEvent::Sent { connection: 0, backlog: 1 });
         let requests = vec![0; MAX_JOBS];
         assert_eq!(script.received(3, 0, &requests), Did::Wait(None));
         let Did::Fail(why) = script.received(4, 0, &[0]) else { panic!("it goes on") };

@@ -1,13 +1,15 @@
 //! Plays a workload's driver in virtual time, one event at a time, for tests.
 
-use super::{Action, Connection, Counter, Event, Instant, Now, Recorder, Timing, Window, Workload};
+use super::{
+    Action, ConnectionId, Counter, Instant, Now, Recorder, Timing, Window, Workload, WorkloadEvent,
+};
 use crate::records::Distribution;
 
 /// An [`Action`] that owns its bytes; times in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Did {
-    Send(Connection, Vec<u8>),
-    Batch(Connection, Vec<u8>, usize),
+    Send(ConnectionId, Vec<u8>),
+    Batch(ConnectionId, Vec<u8>, usize),
     Compute(u64),
     Wait(Option<u64>),
     Done,
@@ -30,7 +32,7 @@ impl<W: Workload> Script<W> {
     }
 
     /// Tells one event and returns the action.
-    pub(super) fn handle(&mut self, at_ns: u64, event: Event<'_>) -> Did {
+    pub(super) fn handle(&mut self, at_ns: u64, event: WorkloadEvent<'_>) -> Did {
         let now = Now { at: Instant::from_nanos(at_ns), wall_ns: at_ns + self.wall_offset_ns };
         match self.workload.next(now, event, &mut self.recorder) {
             Action::Send { connection, bytes } => Did::Send(connection, bytes.to_vec()),
@@ -45,19 +47,19 @@ impl<W: Workload> Script<W> {
     }
 
     pub(super) fn start(&mut self) -> Did {
-        self.handle(0, Event::Start)
+        self.handle(0, WorkloadEvent::Start)
     }
 
-    pub(super) fn sent(&mut self, at_ns: u64, connection: Connection) -> Did {
-        self.handle(at_ns, Event::Sent { connection, backlog: 0 })
+    pub(super) fn sent(&mut self, at_ns: u64, connection: ConnectionId) -> Did {
+        self.handle(at_ns, WorkloadEvent::Sent { connection, backlog: 0 })
     }
 
-    pub(super) fn received(&mut self, at_ns: u64, connection: Connection, bytes: &[u8]) -> Did {
-        self.handle(at_ns, Event::Received { connection, bytes })
+    pub(super) fn received(&mut self, at_ns: u64, connection: ConnectionId, bytes: &[u8]) -> Did {
+        self.handle(at_ns, WorkloadEvent::Received { connection, bytes })
     }
 
     pub(super) fn woke(&mut self, at_ns: u64) -> Did {
-        self.handle(at_ns, Event::Woke)
+        self.handle(at_ns, WorkloadEvent::Woke)
     }
 
     pub(super) fn counter(&self, counter: Counter) -> u64 {

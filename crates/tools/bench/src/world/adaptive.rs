@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use lab::dataplane::DataPlane;
-use lab::guest::protocol::{Event, Order, Spawn, TimedCommand};
+use lab::guest::protocol::{GuestEvent, Order, Spawn, TimedCommand};
 use lab::names;
 use nic::moderation::{Moderation, Profile};
 use serde::{Deserialize, Serialize};
@@ -75,10 +75,10 @@ pub fn changes(plan: &Plan, late: &[usize], decider: Decider) -> Result<Vec<Chan
     }
     let mut refused = None;
     run.play(&mut |_, program, event| match event {
-        Event::Exited(status) if program == ETHTOOL && status.code() != 0 => {
+        GuestEvent::Exited(status) if program == ETHTOOL && status.code() != 0 => {
             refused = Some(format!("ended with status {}", status.code()));
         }
-        Event::Failed(errno) if program == ETHTOOL => {
+        GuestEvent::Failed(errno) if program == ETHTOOL => {
             let error = std::io::Error::from_raw_os_error(errno);
             refused = Some(format!("could not be started: {error}; apt-get install ethtool"));
         }

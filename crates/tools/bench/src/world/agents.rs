@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use lab::machine::Machine;
 
 use crate::experiment::{Player, Role};
-use crate::records::{Message, Record};
+use crate::records::{AgentMessage, Record};
 use crate::slice::{NotMeasured, Part};
 
 /// How long an agent may take to be ready: it retries its connection for 5 s.
@@ -156,19 +156,19 @@ impl Agent {
 
     fn ready(&mut self) -> Result<()> {
         match self.message(READY_WITHIN)? {
-            Message::Ready { .. } => Ok(()),
+            AgentMessage::Ready { .. } => Ok(()),
             other => bail!("the agent {} said {other:?} instead of being ready", self.name),
         }
     }
 
     fn record(&mut self, within: Duration) -> Result<Record> {
         match self.message(within)? {
-            Message::Record(record) => Ok(record),
+            AgentMessage::Record(record) => Ok(record),
             other => bail!("the agent {} said {other:?} instead of its record", self.name),
         }
     }
 
-    fn message(&mut self, within: Duration) -> Result<Message> {
+    fn message(&mut self, within: Duration) -> Result<AgentMessage> {
         let line = match self.messages.recv_timeout(within) {
             Ok(line) => line,
             Err(RecvTimeoutError::Timeout) => {
@@ -180,8 +180,8 @@ impl Agent {
                 bail!("the agent {} ended ({status}) without its record; was it killed?", self.name)
             }
         };
-        match Message::parse(&line) {
-            Ok(Message::Error { message }) => {
+        match AgentMessage::parse(&line) {
+            Ok(AgentMessage::Error { message }) => {
                 Err(NotMeasured(format!("{}: {message}", self.name)).into())
             }
             Ok(message) => Ok(message),

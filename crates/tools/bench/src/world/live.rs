@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use hostside::trace::Event;
+use hostside::trace::PortEvent;
 use lab::capture::Capture;
 use lab::dataplane::Handle;
 use lab::host::Host;
@@ -176,7 +176,7 @@ impl Live {
     }
 
     /// The last events of each port.
-    pub fn events(&self) -> Result<Vec<Vec<Event>>> {
+    pub fn events(&self) -> Result<Vec<Vec<PortEvent>>> {
         Ok(self.plane.call(|plane| plane.plane().events())?)
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use lab::control::server as control;
 use lab::dataplane::DataPlane;
-use lab::guest::protocol::{Event, Order, Spawn, Stream, TimedCommand};
+use lab::guest::protocol::{GuestEvent, Order, OutputStream, Spawn, TimedCommand};
 use lab::names;
 use nic::moderation::Moderation;
 
@@ -79,7 +79,7 @@ impl PortChange {
 }
 
 /// A host, the number of a command from 1, and what it writes to.
-pub type Program = (usize, u32, Stream);
+pub type Program = (usize, u32, OutputStream);
 
 /// The same, and `take` gets what programs write.
 pub fn play(
@@ -114,9 +114,9 @@ pub fn play(
     let mut status = None;
     let mut failed = None;
     run.play(&mut |host, program, event| match event {
-        Event::Output(stream, bytes) => take((host, program, stream), &bytes),
-        Event::Failed(errno) => failed = Some(io::Error::from_raw_os_error(errno)),
-        Event::Exited(ended) if awaited.contains(&host) => {
+        GuestEvent::Output(stream, bytes) => take((host, program, stream), &bytes),
+        GuestEvent::Failed(errno) => failed = Some(io::Error::from_raw_os_error(errno)),
+        GuestEvent::Exited(ended) if awaited.contains(&host) => {
             let first = status.get_or_insert(ended.code());
             *first = if *first == 0 { ended.code() } else { *first };
         }
@@ -189,10 +189,10 @@ impl Drop for Lines {
 }
 
 /// If nobody reads it, nobody wants it.
-fn pass_on(stream: Stream, bytes: &[u8]) {
+fn pass_on(stream: OutputStream, bytes: &[u8]) {
     let mut to: Box<dyn Write> = match stream {
-        Stream::Output => Box::new(io::stdout()),
-        Stream::Error => Box::new(io::stderr()),
+        OutputStream::Output => Box::new(io::stdout()),
+        OutputStream::Error => Box::new(io::stderr()),
     };
     let _ = to.write_all(bytes).and_then(|()| to.flush());
 }

@@ -12,7 +12,7 @@ use base::time::Instant;
 use lab::capture::Capture;
 use lab::dataplane::{DataPlane, VirtualHandle, VirtualSettings};
 use lab::guest::Guest;
-use lab::guest::protocol::{Event, GUEST, TimedCommand};
+use lab::guest::protocol::{GUEST, GuestEvent, TimedCommand};
 use lab::machine::Machine;
 use lab::snapshot::Snapshot;
 use nic::moderation::Moderation;
@@ -46,7 +46,7 @@ const USUAL_LATENCY_US: u32 = 20;
 const TIMEOUT_VARIABLE: &str = "EARMARK_PATIENCE";
 
 /// What is done with an event: the number of the guest, that of its program, the event.
-pub(super) type Sink<'a> = dyn FnMut(usize, u32, Event) + 'a;
+pub(super) type Sink<'a> = dyn FnMut(usize, u32, GuestEvent) + 'a;
 
 /// How far a guest has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub(super) struct VirtualRun {
     options: NicOptions,
     kernel: PathBuf,
     /// When a program last said something, in real time.
-    heard_at: RealInstant,
+    last_event_at: RealInstant,
     /// Of the estimate that the user gets once, and whether it has been given.
     eta: Option<Eta>,
     eta_reported: bool,
@@ -128,7 +128,7 @@ impl VirtualRun {
             boot_list: Some(guests.boot_list),
             options: options.clone(),
             kernel: guests.kernel,
-            heard_at: RealInstant::now(),
+            last_event_at: RealInstant::now(),
             eta: None,
             eta_reported: false,
         };
@@ -185,7 +185,7 @@ impl VirtualRun {
             sleep(POLL_INTERVAL);
         }
         self.check()?;
-        self.hear_out(sink)?;
+        self.drain_events(sink)?;
         setup::finish_capture(self.plane.data_plane(), self.options.pcap.as_deref())
     }
 
@@ -199,10 +199,10 @@ impl VirtualRun {
 
     /// Passes on what was said before time ended and is still on its way. The kernels with which it
     /// ended are about to end.
-    fn hear_out(&mut self, sink: &mut Sink<'_>) -> Result<()> {
+    fn drain_events(&mut self, sink: &mut Sink<'_>) -> Result<()> {
         let begun = RealInstant::now();
         while !self.take_events(sink)? && begun.elapsed() < EXIT_WITHIN {
-            if self.have_left(&self.awaited) && self.heard_at.elapsed() > QUIET_FOR {
+            if self.have_left(&self.awaited) && self.last_event_at.elapsed() > QUIET_FOR {
                 break;
             }
             sleep(POLL_INTERVAL);
@@ -215,13 +215,13 @@ impl VirtualRun {
         for number in 0..self.guests.len() {
             loop {
                 match self.guests[number].events().try_recv() {
-                    Ok((GUEST, Event::Ready)) => self.ready(number)?,
-                    Ok((GUEST, Event::PoweringOff)) => {
+                    Ok((GUEST, GuestEvent::Ready)) => self.ready(number)?,
+                    Ok((GUEST, GuestEvent::PoweringOff)) => {
                         self.phases[number] = GuestPhase::PoweringOff;
                     }
                     Ok((program, event)) => {
                         if program != GUEST && self.programs.contains(&(number, program)) {
-                            self.heard_at = RealInstant::now();
+                            self.last_event_at = RealInstant::now();
                             sink(number, program, event);
                         }
                     }

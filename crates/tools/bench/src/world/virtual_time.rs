@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use lab::guest::protocol::{Event, Stream};
+use lab::guest::protocol::{GuestEvent, OutputStream};
 use lab::names;
 use nic::moderation::Moderation;
 use sys::privilege::Privilege;
@@ -26,7 +26,7 @@ use crate::costs;
 use crate::environment::{Environment, VIRTUAL};
 use crate::experiment::{A, B, Plan, Role};
 use crate::options::NicOptions;
-use crate::records::{Message, Record};
+use crate::records::{AgentMessage, Record};
 use crate::slice::{NotMeasured, Part, Slice};
 
 /// Where virtual rounds are played.
@@ -107,14 +107,14 @@ impl World for Virtual {
 }
 
 /// What programs have written, by guest and program.
-pub(super) type Outputs = BTreeMap<(usize, u32), Output>;
+pub(super) type Outputs = BTreeMap<(usize, u32), CapturedOutput>;
 
 /// The most that is kept of an output, in bytes: records are shorter.
 const MOST: usize = 16 << 20;
 
 /// What one program has written, and how it ended.
 #[derive(Debug, Default)]
-pub(super) struct Output {
+pub(super) struct CapturedOutput {
     out: Vec<u8>,
     err: Vec<u8>,
     end: Option<String>,
@@ -123,19 +123,19 @@ pub(super) struct Output {
     succeeded: bool,
 }
 
-impl Output {
-    pub(super) fn note(&mut self, event: Event) {
+impl CapturedOutput {
+    pub(super) fn note(&mut self, event: GuestEvent) {
         match event {
-            Event::Output(stream, bytes) => {
-                let to = if stream == Stream::Output { &mut self.out } else { &mut self.err };
+            GuestEvent::Output(stream, bytes) => {
+                let to = if stream == OutputStream::Output { &mut self.out } else { &mut self.err };
                 to.extend(bytes.into_iter().take(MOST.saturating_sub(to.len())));
             }
-            Event::Failed(errno) => {
+            GuestEvent::Failed(errno) => {
                 let error = std::io::Error::from_raw_os_error(errno);
                 self.is_missing = error.kind() == std::io::ErrorKind::NotFound;
                 self.end = Some(format!("could not be started: {error}"));
             }
-            Event::Exited(status) => {
+            GuestEvent::Exited(status) => {
                 self.succeeded = status.code() == 0;
                 self.end = Some(format!("ended with status {}", status.code()));
             }
@@ -147,7 +147,7 @@ impl Output {
 /// What the agents of `plan` measured.
 pub(super) fn records(plan: &Plan, outputs: &Outputs) -> Result<Vec<(Part, Record)>> {
     let mut records = Vec::new();
-    let nothing = Output::default();
+    let nothing = CapturedOutput::default();
     for (host, settings) in &plan.settings {
         let output = outputs.get(&(*host, script::settings_program(plan))).unwrap_or(&nothing);
         let name = &names(host + 1)[*host];
@@ -176,12 +176,12 @@ pub(super) fn records(plan: &Plan, outputs: &Outputs) -> Result<Vec<(Part, Recor
 }
 
 /// The record among what an agent wrote.
-fn record(name: &str, output: &Output) -> Result<Record> {
+fn record(name: &str, output: &CapturedOutput) -> Result<Record> {
     for line in String::from_utf8_lossy(&output.out).lines() {
-        match Message::parse(line) {
-            Ok(Message::Record(record)) => return Ok(record),
-            Ok(Message::Error { message }) => bail!(NotMeasured(format!("{name}: {message}"))),
-            Ok(Message::Ready { .. }) => {}
+        match AgentMessage::parse(line) {
+            Ok(AgentMessage::Record(record)) => return Ok(record),
+            Ok(AgentMessage::Error { message }) => bail!(NotMeasured(format!("{name}: {message}"))),
+            Ok(AgentMessage::Ready { .. }) => {}
             Err(error) => bail!("the agent {name} {error}"),
         }
     }
@@ -201,9 +201,9 @@ mod tests {
 
     #[test]
     fn output_without_end_is_not_kept() {
-        let mut output = Output::default();
+        let mut output = CapturedOutput::default();
         for _ in 0..3 {
-            output.note(Event::Output(Stream::Output, vec![0; MOST / 2 + 1]));
+            output.note(GuestEvent::Output(OutputStream::Output, vec![0; MOST / 2 + 1]));
         }
         assert_eq!((output.out.len(), output.err.len()), (MOST, 0));
     }
@@ -215,7 +215,7 @@ mod tests {
             let mut outputs = Outputs::new();
             for part in script::parts(&plan) {
                 let output = outputs.entry((part.host, part.program)).or_default();
-                output.note(Event::Failed(errno));
+                output.note(GuestEvent::Failed(errno));
             }
             records(&plan, &outputs).unwrap_err().to_string()
         };

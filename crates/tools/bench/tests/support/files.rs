@@ -9,7 +9,7 @@ use bench::agent::AgentSpec;
 use bench::compare;
 use bench::experiment::Experiment;
 use bench::options::{ExperimentOptions, NicOptions};
-use bench::records::{Message, Record};
+use bench::records::{AgentMessage, Record};
 use bench::scenario::{Run, Scenario};
 use bench::sweep::{OpenedFile, ShardFile};
 use bench::turns::{Played, Turns};
@@ -44,10 +44,10 @@ fn order(text: &str) {
 }
 
 fn line(text: &str) {
-    let Ok(message) = Message::parse(text) else { return };
+    let Ok(message) = AgentMessage::parse(text) else { return };
     let again = serde_json::to_string(&message).expect("it is plain data");
-    assert_eq!(Message::parse(&again).as_ref(), Ok(&message));
-    if let Message::Record(record) = message {
+    assert_eq!(AgentMessage::parse(&again).as_ref(), Ok(&message));
+    if let AgentMessage::Record(record) = message {
         let mut sum = record.clone();
         sum.merge(&record);
         assert_eq!(sum.window_ns, 2 * record.window_ns);

@@ -4,7 +4,7 @@
 //! arrives (any bytes, or almost an answer), a connection closes or drains, time passes.
 
 use bench::workload::{
-    Action, Counter, Duration, Event, Framing, Instant, Now, Recorder, Window, WorkloadSpec,
+    Action, Counter, Duration, Framing, Instant, Now, Recorder, Window, WorkloadEvent, WorkloadSpec,
 };
 use serde_json::{Value, json};
 
@@ -74,7 +74,7 @@ pub(crate) fn replay(bytes: &[u8]) {
     let mut recorder = Recorder::new(window, true);
     let (mut now, mut sent, mut came) = (Instant::ZERO, Vec::new(), 0_u64);
     let mut peers = Peers { open: (0..spec.connections()).collect(), next: spec.connections() };
-    let mut event = Said::Start;
+    let mut event = Occurred::Start;
     for step in 0.. {
         let is_over = input.is_empty();
         let wall_ns = TODAY + now.as_nanos();
@@ -92,21 +92,21 @@ pub(crate) fn replay(bytes: &[u8]) {
                 let backlog = usize::from(input.u8()) * 1_000;
                 // As it takes time, a client whose requests are lost at once comes to an end.
                 now += Duration::from_micros(1);
-                Said::Sent(connection, backlog)
+                Occurred::Sent(connection, backlog)
             }
             Action::SendBatch { bytes, datagram_bytes, connection } => {
                 assert!(bytes.len().is_multiple_of(datagram_bytes));
-                Said::Sent(connection, 0)
+                Occurred::Sent(connection, 0)
             }
             Action::Compute(work) => {
                 now += work;
-                Said::Computed
+                Occurred::Computed
             }
             // What a server waits for does not come any more.
             Action::Wait { .. } if is_over && spec.is_server() => break,
             Action::Wait { until } if is_over => {
                 now = until.unwrap_or(Instant::from_nanos(END)).max(now);
-                Said::Woke
+                Occurred::Woke
             }
             Action::Wait { until } => {
                 let what = input.u8();
@@ -117,7 +117,7 @@ pub(crate) fn replay(bytes: &[u8]) {
                     }
                     _ => {
                         now = until.unwrap_or(now).max(now);
-                        Said::Woke
+                        Occurred::Woke
                     }
                 }
             }
@@ -133,7 +133,7 @@ pub(crate) fn replay(bytes: &[u8]) {
 }
 
 /// What happened, with its bytes.
-enum Said {
+enum Occurred {
     Start,
     Sent(usize, usize),
     Computed,
@@ -143,18 +143,20 @@ enum Said {
     Closed(usize),
 }
 
-impl Said {
-    fn event(&self) -> Event<'_> {
+impl Occurred {
+    fn event(&self) -> WorkloadEvent<'_> {
         match self {
-            Self::Start => Event::Start,
+            Self::Start => WorkloadEvent::Start,
             Self::Sent(connection, backlog) => {
-                Event::Sent { connection: *connection, backlog: *backlog }
+                WorkloadEvent::Sent { connection: *connection, backlog: *backlog }
             }
-            Self::Computed => Event::Computed,
-            Self::Woke => Event::Woke,
-            Self::Received(connection, bytes) => Event::Received { connection: *connection, bytes },
-            Self::Drained(connection) => Event::Drained { connection: *connection },
-            Self::Closed(connection) => Event::Closed { connection: *connection },
+            Self::Computed => WorkloadEvent::Computed,
+            Self::Woke => WorkloadEvent::Woke,
+            Self::Received(connection, bytes) => {
+                WorkloadEvent::Received { connection: *connection, bytes }
+            }
+            Self::Drained(connection) => WorkloadEvent::Drained { connection: *connection },
+            Self::Closed(connection) => WorkloadEvent::Closed { connection: *connection },
         }
     }
 }
@@ -187,7 +189,7 @@ fn waited(
     (what, connection): (u8, usize),
     sent: &[u8],
     came: &mut u64,
-) -> Said {
+) -> Occurred {
     let bytes = match what % 8 {
         1 => LINES[usize::from(input.u8()) % LINES.len()].to_vec(),
         2 => {
@@ -209,9 +211,9 @@ fn waited(
             }
             answer
         }
-        6 => return Said::Drained(connection),
-        _ => return Said::Closed(connection),
+        6 => return Occurred::Drained(connection),
+        _ => return Occurred::Closed(connection),
     };
     *came += bytes.len() as u64;
-    Said::Received(connection, bytes)
+    Occurred::Received(connection, bytes)
 }

@@ -23,7 +23,7 @@ use super::allowed::{Allowed, allowed};
 use super::channel::{self, Receiver, Sender};
 use super::code::{Code, VARIABLE};
 use super::{PORT, addresses};
-use bench::records::Message;
+use bench::records::AgentMessage;
 use sys::refusals::{Refusals, is_allowed};
 
 /// From a connection to the specification of its agent.
@@ -210,7 +210,7 @@ fn session(
         }
         Err(error) => {
             let message = format!("{error:#}");
-            let line = serde_json::to_string(&Message::Error { message }).unwrap_or_default();
+            let line = serde_json::to_string(&AgentMessage::Error { message }).unwrap_or_default();
             let _ = sender.send(format!("{line}\n").as_bytes());
         }
     }

@@ -5,7 +5,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::SocketAddr;
 
 use super::super::channel::GREETING;
-use super::super::protocol::Stream;
+use super::super::protocol::OutputStream;
 use super::*;
 
 /// More than may wait anywhere, in bytes.
@@ -18,7 +18,7 @@ struct Guest {
     _owner: UnixStream,
     _kernel: UnixStream,
     address: SocketAddr,
-    events: Receiver<(u32, Event)>,
+    events: Receiver<(u32, GuestEvent)>,
     hub: JoinHandle<()>,
 }
 
@@ -43,7 +43,7 @@ fn guest(name: &str) -> Guest {
 
 /// A frame with the output `bytes` of a program.
 fn output(program: u32, bytes: &[u8]) -> Vec<u8> {
-    let event = Event::Output(Stream::Output, bytes.to_vec());
+    let event = GuestEvent::Output(OutputStream::Output, bytes.to_vec());
     let message = postcard::to_allocvec(&event).unwrap();
     let length = message.len() as u32 + 4;
     [&length.to_le_bytes()[..], &program.to_le_bytes(), &message].concat()
@@ -76,7 +76,7 @@ fn events_that_are_not_taken_wait_in_the_guest_and_none_is_lost() {
     for number in 0..sent {
         let (program, event) = events.recv().unwrap();
         let bytes = number.to_le_bytes().repeat(1_000);
-        assert_eq!((program, event), (7, Event::Output(Stream::Output, bytes)));
+        assert_eq!((program, event), (7, GuestEvent::Output(OutputStream::Output, bytes)));
     }
     end.join().unwrap().unwrap();
     assert!(events.recv().is_err(), "the console is closed");

@@ -27,7 +27,7 @@ use rustix::system::{RebootCommand, reboot};
 use rustix::termios::{OptionalActions, tcdrain, tcgetattr, tcsetattr};
 
 use super::channel::{Channel, message};
-use super::protocol::{Event, GUEST, Order, Status, Stream};
+use super::protocol::{GUEST, GuestEvent, Order, OutputStream, Status};
 use super::waiter::Waiter;
 pub use error::InitError;
 use error::doing;
@@ -77,7 +77,7 @@ enum Peer {
     Children,
     TimedCommand,
     Input(u32),
-    Output(u32, Stream),
+    Output(u32, OutputStream),
 }
 
 struct Init {
@@ -103,7 +103,7 @@ impl Init {
             is_over: false,
         };
         init.console.greet();
-        init.console.push(GUEST, &Event::Ready);
+        init.console.push(GUEST, &GuestEvent::Ready);
         Ok(init)
     }
 
@@ -121,7 +121,7 @@ impl Init {
         for program in self.programs.values() {
             program.signal(libc::SIGKILL, true);
         }
-        self.console.push(GUEST, &Event::PoweringOff);
+        self.console.push(GUEST, &GuestEvent::PoweringOff);
         while let Some(output) = self.console.output() {
             let mut waiter = Waiter::new();
             waiter.writable(output, ());
@@ -167,7 +167,7 @@ impl Init {
             Peer::Orders => {
                 match self.console.fill()? {
                     // Room for as many more.
-                    Some(count) => self.console.push(GUEST, &Event::Credit(count as u64)),
+                    Some(count) => self.console.push(GUEST, &GuestEvent::Credit(count as u64)),
                     None => self.is_over = true,
                 }
                 while let Some((program, bytes)) = self.console.next()? {
@@ -194,7 +194,7 @@ impl Init {
         Ok(())
     }
 
-    fn tell(&mut self, number: u32, event: Option<Event>) {
+    fn tell(&mut self, number: u32, event: Option<GuestEvent>) {
         if let Some(event) = event {
             self.console.push(number, &event);
         }
@@ -206,11 +206,11 @@ impl Init {
             Order::Spawn(spawn) => match Program::start(spawn) {
                 Ok(program) => {
                     self.programs.insert(number, program);
-                    self.console.push(number, &Event::Started);
+                    self.console.push(number, &GuestEvent::Started);
                 }
                 Err(error) => {
                     let errno = error.raw_os_error().unwrap_or(libc::EIO);
-                    self.console.push(number, &Event::Failed(errno));
+                    self.console.push(number, &GuestEvent::Failed(errno));
                 }
             },
             order => {
@@ -252,7 +252,7 @@ impl Init {
             }
             let Some(status) = program.is_settled() else { return true };
             if !program.is_abandoned() {
-                console.push(number, &Event::Exited(status));
+                console.push(number, &GuestEvent::Exited(status));
             }
             false
         });

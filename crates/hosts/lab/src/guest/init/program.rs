@@ -14,7 +14,7 @@ use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::signal::send_signal;
-use crate::guest::protocol::{Event, Size, Spawn, Status, Stream};
+use crate::guest::protocol::{GuestEvent, OutputStream, Size, Spawn, Status};
 
 /// How much of an output is read at once: what the console takes at once.
 const CHUNK: usize = 4000;
@@ -23,7 +23,7 @@ const CHUNK: usize = 4000;
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// What a program writes, until it has closed it.
-struct Output {
+struct ProgramOutput {
     descriptor: OwnedFd,
     /// How many bytes may still be read of it; without limit if absent.
     room: Option<u64>,
@@ -37,8 +37,8 @@ pub(super) struct Program {
     input: Option<OwnedFd>,
     waiting: Vec<u8>,
     input_ends: bool,
-    output: Option<Output>,
-    error: Option<Output>,
+    output: Option<ProgramOutput>,
+    error: Option<ProgramOutput>,
     ended: Option<(Status, Instant)>,
     abandoned: bool,
 }
@@ -77,7 +77,7 @@ impl Program {
         let error = child.stderr.take().map(OwnedFd::from);
         let all = [&input, &output, &error];
         all.into_iter().flatten().try_for_each(|descriptor| ioctl_fionbio(descriptor, true))?;
-        let limited = |descriptor| Output { descriptor, room: window };
+        let limited = |descriptor| ProgramOutput { descriptor, room: window };
         Ok(Self {
             output: output.map(limited),
             error: error.map(limited),
@@ -109,7 +109,7 @@ impl Program {
         // The command has the other end open, too, and then nobody would see that it was closed.
         drop(command);
         ioctl_fionbio(&ours, true)?;
-        let output = Output { descriptor: ours.try_clone()?, room: window };
+        let output = ProgramOutput { descriptor: ours.try_clone()?, room: window };
         Ok(Self { output: Some(output), ..Self::new(Pid::from_child(&child), true, Some(ours)) })
     }
 
@@ -154,43 +154,43 @@ impl Program {
     }
 
     /// Writes input as far as the program takes it; what is to be reported.
-    pub(super) fn write(&mut self) -> Option<Event> {
+    pub(super) fn write(&mut self) -> Option<GuestEvent> {
         let input = self.input.as_ref()?;
         match write(input, &self.waiting) {
             Ok(count) => {
                 self.waiting.drain(..count);
                 self.close_finished_input();
-                Some(Event::Credit(count as u64))
+                Some(GuestEvent::Credit(count as u64))
             }
             Err(Errno::AGAIN | Errno::INTR) => None,
             Err(_) => {
                 self.waiting.clear();
                 self.input = None;
-                Some(Event::InputClosed)
+                Some(GuestEvent::InputClosed)
             }
         }
     }
 
-    fn outputs(&mut self, stream: Stream) -> &mut Option<Output> {
+    fn outputs(&mut self, stream: OutputStream) -> &mut Option<ProgramOutput> {
         match stream {
-            Stream::Output => &mut self.output,
-            Stream::Error => &mut self.error,
+            OutputStream::Output => &mut self.output,
+            OutputStream::Error => &mut self.error,
         }
     }
 
-    pub(super) fn credit(&mut self, stream: Stream, count: u64) {
+    pub(super) fn credit(&mut self, stream: OutputStream, count: u64) {
         if let Some(output) = self.outputs(stream) {
             output.room = output.room.map(|room| room + count);
         }
     }
 
-    pub(super) fn close_output(&mut self, stream: Stream) {
+    pub(super) fn close_output(&mut self, stream: OutputStream) {
         *self.outputs(stream) = None;
     }
 
     /// The outputs that may be read.
-    pub(super) fn wants_to_read(&self) -> impl Iterator<Item = (Stream, BorrowedFd<'_>)> {
-        let both = [(Stream::Output, &self.output), (Stream::Error, &self.error)];
+    pub(super) fn wants_to_read(&self) -> impl Iterator<Item = (OutputStream, BorrowedFd<'_>)> {
+        let both = [(OutputStream::Output, &self.output), (OutputStream::Error, &self.error)];
         both.into_iter().filter_map(|(stream, output)| {
             let output = output.as_ref().filter(|output| output.room != Some(0))?;
             Some((stream, output.descriptor.as_fd()))
@@ -198,7 +198,7 @@ impl Program {
     }
 
     /// Reads some output; what is to be reported.
-    pub(super) fn read(&mut self, stream: Stream) -> Option<Event> {
+    pub(super) fn read(&mut self, stream: OutputStream) -> Option<GuestEvent> {
         let output = self.outputs(stream).as_mut()?;
         let room = output.room.and_then(|room| usize::try_from(room).ok()).unwrap_or(CHUNK);
         let mut buffer = [0; CHUNK];
@@ -207,7 +207,7 @@ impl Program {
             _ if room == 0 => None,
             Ok(count) if count > 0 => {
                 output.room = output.room.map(|room| room - count as u64);
-                Some(Event::Output(stream, buffer[..count].to_vec()))
+                Some(GuestEvent::Output(stream, buffer[..count].to_vec()))
             }
             Err(Errno::AGAIN | Errno::INTR) => None,
             // The end of a pipe, or of a terminal, which says EIO.
@@ -251,14 +251,14 @@ impl Program {
     /// Others may have inherited an output and keep it open, but what they write after the
     /// program's end is not the program's. What is in a pipe at that moment, is; a terminal may
     /// still be about to pass it on.
-    pub(super) fn leftover(&mut self) -> Option<Event> {
+    pub(super) fn leftover(&mut self) -> Option<GuestEvent> {
         let (_, moment) = self.ended?;
-        for stream in [Stream::Output, Stream::Error] {
+        for stream in [OutputStream::Output, OutputStream::Error] {
             if let Some(event) = self.read(stream) {
                 return Some(event);
             }
             let patient = self.has_terminal && moment.elapsed() < LAST_WORDS;
-            if let Some(Output { room: None | Some(1..), .. }) = self.outputs(stream)
+            if let Some(ProgramOutput { room: None | Some(1..), .. }) = self.outputs(stream)
                 && !patient
             {
                 *self.outputs(stream) = None;
