@@ -17,6 +17,7 @@ use crate::command::mx::MxCommand;
 use crate::command::persist::PersistArgs;
 use crate::command::probe::ProbeArgs;
 use crate::command::reproduce::ReproduceArgs;
+use crate::command::schema::SchemaOf;
 use crate::command::show::ShowArgs;
 use crate::command::tune::TuneArgs;
 use crate::command::watch::WatchArgs;
@@ -157,6 +158,11 @@ pub enum Command {
     Calibrate(CalibrateArgs),
     /// Compare Linux's own adaptive moderation with ours, in virtual time
     Adaptive(AdaptiveArgs),
+    /// Print the JSON Schema of what a command prints with --json
+    Schema {
+        /// Of this command
+        command: SchemaOf,
+    },
     /// Print shell completions
     Completions {
         /// For this shell

@@ -68,6 +68,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Scenario { name } => scenarios(name.as_deref())?,
         Command::Kernel { suite } => command::kernel::run(suite.as_ref())?,
         Command::Reproduce(args) => return command::reproduce::run(&args),
+        Command::Schema { command } => command::schema::print(command)?,
         Command::Calibrate(args) => command::calibrate::run(&args)?,
         Command::Adaptive(args) => command::adaptive::run(&args)?,
         Command::Completions { shell } => {

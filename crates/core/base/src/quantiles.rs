@@ -3,6 +3,7 @@
 /// Quantiles of times in microseconds, by nearest rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quantiles {
     /// How many values.
     pub count: u64,

@@ -69,14 +69,15 @@ pub fn run(args: &ExplainArgs) -> Result<ExitCode> {
     let report = if sockets::is_device(&device) {
         program::explain_device(&device, duration)?
     } else {
-        own::explain(&own::Settings {
+        let settings = own::Settings {
             host: subject.to_owned(),
             port: args.port,
             udp: args.udp,
             size: args.size,
             rate,
             seconds: duration,
-        })?
+        };
+        own::explain(&settings, |_, _| {})?
     };
     print(&report, args.json)?;
     Ok(ExitCode::SUCCESS)

@@ -17,6 +17,7 @@ pub mod nic;
 pub mod persist;
 pub mod probe;
 pub mod reproduce;
+pub mod schema;
 pub mod serve;
 pub mod show;
 pub mod tune;

@@ -9,6 +9,7 @@ use anyhow::Result;
 use base::quantity::Unit;
 use clap::Args;
 use netdev::{Root, device_name, illegible_devices};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use bench::options::number;
@@ -49,8 +50,8 @@ fn policies() -> SuggestedValues<String> {
 }
 
 /// What `--json` prints.
-#[derive(Serialize)]
-struct Shown {
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Shown {
     devices: Vec<Report>,
 }
 

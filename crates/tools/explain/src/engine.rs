@@ -61,7 +61,9 @@ pub(crate) struct Departure {
     pub done: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// The traced program asks and waits for the answer.
@@ -89,7 +91,7 @@ pub(crate) struct Path {
     pub take: (u64, u64),
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Untracked {
     /// Events that found no room.
     pub lost_events: u64,

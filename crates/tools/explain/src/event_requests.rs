@@ -130,10 +130,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn devices_without_interrupts_have_no_filter() {
-        assert_eq!(interrupts("lo"), None);
-        assert_eq!(interrupts("no-such-device"), None);
-    }
 }

@@ -6,12 +6,13 @@
 //! back to back was asleep; answers to a pair that come together were held together.
 
 use base::quantiles::Quantiles;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::traffic::{Pair, RequestKind, RequestRecord};
 
 /// What is known of the hold of our own NIC.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OwnHold {
     Counted {
@@ -68,7 +69,7 @@ impl OwnHold {
 }
 
 /// Medians of the program's own measurements, in microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct References {
     /// Spaced requests, from before the call to after it.
     pub spaced_us: f64,
@@ -111,7 +112,7 @@ fn median_us(values: impl Iterator<Item = u64>) -> Option<f64> {
 }
 
 /// What the far side, and the wire, are found to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Far {
     /// The program takes its time for each request.

@@ -44,19 +44,11 @@ pub struct Settings {
     pub seconds: f64,
 }
 
-/// Asks, and explains.
+/// Asks, and explains; `each` gets every request's nanoseconds in a stage, for all stages that occur.
 ///
 /// # Errors
 /// If there is no answer, or tracing is refused.
-pub fn explain(settings: &Settings) -> Result<Report> {
-    explain_each(settings, |_, _| {})
-}
-
-/// The same; `each` gets every request's nanoseconds in a stage, for all stages that occur.
-///
-/// # Errors
-/// If there is no answer, or tracing is refused.
-pub fn explain_each(settings: &Settings, each: impl FnMut(Stage, u64)) -> Result<Report> {
+pub fn explain(settings: &Settings, each: impl FnMut(Stage, u64)) -> Result<Report> {
     let addresses = resolve(&settings.host, settings.port)?;
     let manner = Manner {
         to: addresses[0],

@@ -5,12 +5,13 @@
 //! at the first moment of it that is known. A moment that lies before the one ahead of it (a
 //! second packet that an earlier interrupt brought in) makes a stage of length zero.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::engine::{Arrival, Departure, Path, Role};
 
 /// Where time goes, in the order of a request that is sent and answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
     /// From the call that sends until the packet is given to the driver.
@@ -216,15 +217,6 @@ mod tests {
             },
             take: (500, 142_000),
         }
-    }
-
-    #[test]
-    fn device_without_interrupts_ends_the_far_side_at_the_stack() {
-        let mut path = whole();
-        (path.arrival.interrupt, path.arrival.raised, path.arrival.softirq) = (None, None, None);
-        let lengths = lengths(&path).unwrap();
-        assert_eq!((lengths.of(Stage::Far), lengths.of(Stage::Softirq)), (103_000, 0));
-        assert_eq!(lengths.total(), 141_000);
     }
 
     #[test]

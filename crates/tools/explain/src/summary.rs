@@ -5,6 +5,7 @@
 //! *slow*, the mean of the slowest hundredth.
 
 use base::quantiles::{Quantiles, nearest_rank};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::stages::{Lengths, Stage};
@@ -16,7 +17,7 @@ const MAX_PATHS: usize = 200_000;
 const FEWEST: usize = 5;
 
 /// What many paths take, in a stage or as a whole.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct StageTimes {
     /// The mean of typical requests, in microseconds.
     pub typical_us: f64,
@@ -25,14 +26,14 @@ pub struct StageTimes {
     pub quantiles_us: Quantiles,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct StageRow {
     pub stage: Stage,
     #[serde(flatten)]
     pub times: StageTimes,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Summary {
     pub requests: usize,
     /// The stages that occur, in order.

@@ -51,7 +51,7 @@ const DEAREST: u64 = 100_000_000;
 const YOUNG: u64 = 500_000_000;
 
 /// What was traced, and what was not.
-#[derive(Clone, Debug, Default, serde::Serialize)]
+#[derive(Clone, Debug, Default, serde::Serialize, schemars::JsonSchema)]
 pub struct Account {
     pub events: Vec<&'static str>,
     pub missing: Vec<(&'static str, String)>,

@@ -1,6 +1,7 @@
 //! What to make of it, in words: the largest cause, whose it is, what it would take, what that
 //! would cost, and what it is not. Pure.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::evidence::{Far, OwnHold};
@@ -8,7 +9,7 @@ use super::stages::Stage;
 use super::summary::Summary;
 
 /// Where the cause is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
     Mine,
@@ -17,7 +18,7 @@ pub enum Side {
     Unknown,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// A stage of this host, or the hold of its NIC.
@@ -25,7 +26,7 @@ pub enum Cause {
     Far(Far),
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Verdict {
     pub cause: Cause,
     pub side: Side,

@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use infer::{Far, Length};
+use infer::{Abilities, Far, Length};
 use rustix::net::sockopt::{self, set_socket_recv_buffer_size, set_socket_send_buffer_size};
 use serde::{Deserialize, Serialize};
 use sys::clock::wall_clock_nanos;
@@ -51,7 +51,9 @@ const READ_WITHIN: Duration = Duration::from_secs(5);
 
 const UNASKED: &str = "it sends more than it is asked for; it is no echo";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum EchoKind {
     /// `earmark echo`, or any other UDP echo (--port)
@@ -259,20 +261,21 @@ impl Prober {
         self.kind
     }
 
-    /// Whether timestamps are likely to separate the two directions: the far host's, or my NIC's.
+    /// What can be asked of this echo, within `limits`.
     #[must_use]
-    pub fn is_stamped(&self) -> bool {
-        self.nic_stamps || matches!(self.kind, EchoKind::Udp | EchoKind::Ntp)
+    pub fn abilities(&self, limits: Limits) -> Abilities {
+        Abilities {
+            // They are likely to separate the two directions: the far host's, or my NIC's.
+            stamps: self.nic_stamps || matches!(self.kind, EchoKind::Udp | EchoKind::Ntp),
+            silent: self.identifier.is_some(),
+            waits: self.kind == EchoKind::Udp,
+            full: self.kind.can_be_full(),
+            most: limits.count,
+            least_gap: 1_000_000_000_u64.checked_div(limits.rate.into()).unwrap_or(0),
+        }
     }
 
-    /// Whether it can send packets that are not answered.
-    #[must_use]
-    pub fn can_be_silent(&self) -> bool {
-        self.identifier.is_some()
-    }
-
-    /// Sends a packet that gets as far as the far kernel, and no answer; if it
-    /// [can](Self::can_be_silent).
+    /// Sends a packet that gets as far as the far kernel, and no answer.
     ///
     /// # Errors
     /// Those of sending.
@@ -286,14 +289,7 @@ impl Prober {
         Ok(())
     }
 
-    /// Whether the far side can be asked to answer later.
-    #[must_use]
-    pub fn can_wait(&self) -> bool {
-        self.kind == EchoKind::Udp
-    }
-
     /// Bytes that a packet of this length carries.
-    #[must_use]
     pub fn bytes(&self, length: Length) -> usize {
         match (length, self.kind) {
             (Length::Full, _) => self.full,
@@ -303,7 +299,7 @@ impl Prober {
     }
 
     /// Sends request `number` of this length, which is to be answered `wait` nanoseconds later if
-    /// that [can](Self::can_wait) be.
+    /// that can be.
     ///
     /// # Errors
     /// Those of sending.

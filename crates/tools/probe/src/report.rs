@@ -4,6 +4,7 @@ use base::quantiles::Quantiles;
 use infer::{
     Acquittal, Family, Finding, Heard, Length, Lengths, Place, Purpose, Unclear, Verdict, Why,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::prober::EchoKind;
@@ -19,7 +20,7 @@ const BESIDE: usize = 36;
 const ROWS: usize = 10;
 
 /// What `--json` prints.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Report {
     host: String,
     kind: EchoKind,
@@ -45,7 +46,7 @@ pub struct Report {
     words: Vec<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Hold {
     side: &'static str,
     lengths: &'static str,
@@ -65,14 +66,14 @@ struct Hold {
     or_program: bool,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct NoHold {
     side: &'static str,
     lengths: &'static str,
     above_usecs: f64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct CannotTell {
     side: &'static str,
     lengths: &'static str,
@@ -81,7 +82,7 @@ struct CannotTell {
     why: Vec<&'static str>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct NotHold {
     what: &'static str,
     side: Option<&'static str>,
@@ -398,6 +399,7 @@ mod tests {
             offset_bend_us: None,
             words: vec![words.to_owned()],
         };
+        report::json::checks::conforms(&report);
         fits(|width| report.text(width), &["28156.5", "123456.7", "lone probes", "393.2 us"]);
     }
 }

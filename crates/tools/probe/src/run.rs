@@ -4,7 +4,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use infer::{Abilities, Heard, Plan, Probe, Train};
+use infer::{Heard, Plan, Probe, Train};
 use sys::clock::wall_clock_nanos;
 
 use super::prober::Prober;
@@ -33,16 +33,7 @@ pub struct Limits {
 /// A plan for what `prober` can do.
 #[must_use]
 pub fn plan(prober: &Prober, limits: Limits) -> Plan {
-    let least_gap = 1_000_000_000_u64.checked_div(limits.rate.into()).unwrap_or(0);
-    let abilities = Abilities {
-        stamps: prober.is_stamped(),
-        silent: prober.can_be_silent(),
-        waits: prober.can_wait(),
-        full: prober.kind().can_be_full(),
-        most: limits.count,
-        least_gap,
-    };
-    Plan::new(abilities, u64::from(std::process::id()))
+    Plan::new(prober.abilities(limits), u64::from(std::process::id()))
 }
 
 /// Carries out a whole plan.

@@ -141,12 +141,4 @@ mod tests {
         let zero = PairChart { pairs: vec![pair("us", 0.0, 0.0), pair("us", -2.0, 3.0)] }.svg();
         assert!(!zero.contains("NaN") && zero.matches("class=\"dot\"").count() == 2);
     }
-
-    #[test]
-    fn decades_are_logarithmic() {
-        let svg = |low, high| PairChart { pairs: vec![pair("us", low, high)] }.svg();
-        assert!(
-            svg(1.0, 100.0).contains("logarithmic") && !svg(50.0, 100.0).contains("logarithmic")
-        );
-    }
 }

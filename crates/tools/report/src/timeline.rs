@@ -366,15 +366,6 @@ mod tests {
     }
 
     #[test]
-    fn empty_and_backward_excerpts_say_so() {
-        assert!(svg(&Timeline::default(), 0.0).contains("No packets"));
-        let backward = Timeline { to_us: 0.0, ..timeline(Vec::new(), &[]) };
-        assert!(svg(&backward, 300.0).contains("No packets"));
-        assert!(svg(&timeline(Vec::new(), &[]), f64::NAN).contains("0 interrupts"));
-        assert_eq!(common_span_us(&[]), 0.0);
-    }
-
-    #[test]
     fn the_key_names_what_is_shown() {
         let key = key(&[timeline(Vec::new(), &[(1.0, "timer"), (2.0, "mark"), (3.0, "<odd>")])]);
         let reasons: Vec<&str> = key.iter().map(|entry| entry.reason.as_str()).collect();

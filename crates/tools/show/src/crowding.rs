@@ -80,11 +80,4 @@ mod tests {
         let one = PASTED.lines().take(3).collect::<Vec<_>>().join("\n");
         assert_eq!(crowded(&one, &four, Some([0; 4])), None, "one queue has one processor");
     }
-
-    #[test]
-    fn interrupts_that_never_came_are_on_no_processor() {
-        let idle = PASTED.replace("346669805", "        0");
-        assert_eq!(crowded(&idle, &[0, 1, 2, 3], None), None);
-        assert_eq!(crowded_cpu(&[]), None);
-    }
 }

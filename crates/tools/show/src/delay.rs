@@ -1,8 +1,9 @@
 //! A delay, of whatever cause.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Delay {
     /// What it is: `coalescing`, `napi-deferral`, `idle-state` and so on.
     pub cause: &'static str,

@@ -1,12 +1,13 @@
 //! The NIC of a lab behind a TAP device: the driver of TAPs knows nothing of it.
 
 use ::nic::moderation::{Moderation, TimerKind};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::delay::Delay;
 
 /// A port of the NIC of a lab.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LabPort {
     /// The name of the lab, as `earmark nic labs` lists it.
     pub lab: String,

@@ -6,10 +6,11 @@ use netdev::DeviceError;
 use netdev::ethtool::{Coalesce, Ethtool, Parameter, PlacedRule, QueueCoalesce};
 use netdev::netdev::{Direction, Netdev, QueueCounters};
 use netdev::queue_names::queues_among;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A receive queue that rules send packets to.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Lane {
     pub queue: u32,
     /// Its rules, each with its place: `1023:tcp4,dst-port:11211,queue:1`.

@@ -92,16 +92,4 @@ mod tests {
         lines.group("nothing", []);
         assert!(!lines.lines().iter().any(|line| line.contains("nothing")));
     }
-
-    #[test]
-    fn numbers_and_times() {
-        assert_eq!(
-            (count(1, "vector"), count(0, "vector")),
-            ("1 vector".into(), "0 vectors".into())
-        );
-        assert_eq!(
-            (us(75.0), us(2.048), us(133.3)),
-            ("75 us".into(), "2.0 us".into(), "133 us".into())
-        );
-    }
 }

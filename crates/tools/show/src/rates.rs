@@ -12,6 +12,7 @@ use netdev::interrupts::{Interrupt, of_device, read_interrupts};
 use netdev::netdev::{Direction, Netdev, QueueCounters};
 use netdev::queue_names::queues_among;
 use netdev::softnet::{Softnet, read_softnet};
+use schemars::JsonSchema;
 use serde::Serialize;
 use sys::netlink::{LinkStats, Netlink};
 
@@ -105,7 +106,7 @@ fn vectors_of_queues(netdev: &Netdev, device: &str) -> BTreeMap<u32, u32> {
 }
 
 /// What a device did in a while. All rates are per second.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Rates {
     pub device: String,
     /// How long the while was, in seconds.
@@ -128,8 +129,9 @@ pub struct Rates {
     pub vectors: Vec<VectorRates>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct QueueRates {
+    #[schemars(with = "String")]
     pub direction: Direction,
     pub id: u32,
     pub packets_per_s: f64,
@@ -143,7 +145,7 @@ pub struct QueueRates {
     pub packets_per_interrupt: Option<f64>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct VectorRates {
     pub number: u32,
     pub handlers: Vec<String>,

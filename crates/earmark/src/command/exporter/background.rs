@@ -121,7 +121,7 @@ fn explain(background: &Background, host: &str) -> Result<()> {
         rate: EXPLAIN_RATE,
         seconds: EXPLAIN_SECONDS,
     };
-    let report = own::explain_each(&settings, |stage, nanos| {
+    let report = own::explain(&settings, |stage, nanos| {
         let stage = serde_json::to_value(stage).unwrap_or_default();
         let labels = [host, stage.as_str().unwrap_or_default()];
         background.observe(Metric::ExplainStage, &labels, nanos as f64 / 1e9);

@@ -10,7 +10,6 @@ use netdev::netdev::{Direction, Threaded};
 use netdev::steering::Steering;
 
 use super::*;
-use crate::metric::Kind;
 
 const QUEUES: u32 = 4_096;
 
@@ -124,17 +123,6 @@ fn a_device_without_settings_has_counters_and_holds_nothing() {
 }
 
 #[test]
-fn a_limit_that_nothing_tells_is_no_zero() {
-    let mut reading = Reading::default();
-    let adaptive = Coalesce::new().with(Parameter::AdaptiveRx, 1).with(Parameter::RxUsecs, 8);
-    reading.report.coalescing = Some(adaptive);
-    let samples = reading.samples("eth0");
-    let limits = values(&samples, Metric::HoldLimit);
-    assert!(limits.iter().all(|(cause, _)| cause != "coalescing"), "{limits:?}");
-    assert_eq!(values(&samples, Metric::HoldUnbounded), [("coalescing".into(), true.into())]);
-}
-
-#[test]
 fn a_wait_for_frames_without_a_time_is_no_zero() {
     let mut reading = Reading::default();
     let coalescing = Coalesce::new().with(Parameter::RxUsecs, 0).with(Parameter::RxFrames, 64);
@@ -147,10 +135,4 @@ fn a_wait_for_frames_without_a_time_is_no_zero() {
     let endless = ("coalescing".to_owned(), f64::INFINITY.into());
     assert!(of(&reading, Metric::HoldLimit).contains(&endless));
     assert!(of(&reading, Metric::HoldUnbounded).is_empty());
-}
-
-#[test]
-fn counters_are_the_only_metrics_with_a_total() {
-    let counters = Metric::ALL.iter().filter(|it| it.family().kind == Kind::Counter);
-    assert!(counters.map(|it| it.family().name()).all(|name| name.ends_with("_total")));
 }

@@ -1,0 +1,32 @@
+//! `earmark schema`: the shape of what a command prints as JSON.
+
+use anyhow::Result;
+use report::{json, outln};
+
+/// A command whose JSON has a schema.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum SchemaOf {
+    /// `earmark explain --json`
+    Explain,
+    /// `earmark probe --json`
+    Probe,
+    /// `earmark show --json`
+    Show,
+    /// A line of `earmark watch --json`
+    Watch,
+}
+
+/// Prints the JSON Schema of a command.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn print(of: SchemaOf) -> Result<()> {
+    let schema = match of {
+        SchemaOf::Explain => json::schema::<explain::report::Report>(),
+        SchemaOf::Probe => json::schema::<probe::report::Report>(),
+        SchemaOf::Show => json::schema::<super::show::Shown>(),
+        SchemaOf::Watch => json::schema::<show::rates::Rates>(),
+    };
+    outln!("{}", serde_json::to_string_pretty(&schema)?);
+    Ok(())
+}
