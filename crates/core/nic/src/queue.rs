@@ -1,4 +1,4 @@
-//! One receive queue: a ring of packets in host memory, and the vector that signals them to the host.
+//! One receive queue: a ring of packets in host memory, and the vector that signals them.
 
 use alloc::collections::VecDeque;
 

@@ -22,7 +22,7 @@
 //!
 //! `docs/intel.md` of the repository has what each driver finds, and what is not there. Access to
 //! registers costs no time. Registers take any value, and messages that are wrong are refused with
-//! their proper status. A descriptor that points to no memory of the guest's costs it the port, as a
+//! their proper status. A descriptor that points outside the guest's memory costs it the port, as
 //! broken ring of virtio does. Frames, segments and the work of one round are bounded.
 
 #![forbid(unsafe_code)]

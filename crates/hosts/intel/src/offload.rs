@@ -128,7 +128,7 @@ impl Gathering {
         memory.read(address, &mut self.packet[before..])
     }
 
-    /// The packet is complete: does what is wanted, inserts a VLAN tag with its EtherType, and pads;
+    /// The packet is complete: does what is wanted, inserts a VLAN tag and its EtherType, and pads;
     /// how many frames that made. Those of the packet before have been taken.
     pub(crate) fn finish(
         &mut self,

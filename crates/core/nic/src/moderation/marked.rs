@@ -51,7 +51,7 @@ impl<T: Moderator> Moderator for Marked<T> {
     #[inline]
     fn dma_completed(&mut self, now: Instant, descriptor: &Descriptor, pending: u32) -> Interrupt {
         if descriptor.marked && self.gap.allows(now) {
-            // `interrupt_raised` passes the interrupt, which is for this packet as well, to the timer.
+            // `interrupt_raised` passes the interrupt, for this packet as well, to the timer.
             return Some(Reason::Mark);
         }
         self.timer.dma_completed(now, descriptor, pending)

@@ -24,8 +24,8 @@
 //! while more DMAs are pending (Algorithm 2). Both may keep a least gap between an interrupt and
 //! the next one for a mark. [`Strategy`] is what one [`Moderation`] setting builds out of them.
 
-/// Methods of a [`Moderator`] that leave all to the moderator in a field: the field, then the methods
-/// of the trait that do so.
+/// Methods of a [`Moderator`] that leave all to the moderator in a field: the field, then these
+/// methods.
 ///
 /// ```
 /// use nic::moderation::{Delay, Interrupt, Moderator, Reason, Unseen};
@@ -37,7 +37,8 @@
 /// }
 ///
 /// impl Moderator for Prompt {
-///     nic::forward_moderator!(delay: dma_completed timer_expired host_rearmed interrupt_raised deadline);
+///     nic::forward_moderator!(delay: dma_completed timer_expired host_rearmed interrupt_raised);
+///     nic::forward_moderator!(delay: deadline);
 ///
 ///     fn transmit_completed(&mut self, _: Instant) -> Interrupt {
 ///         Some(Reason::Frames)
@@ -50,7 +51,9 @@ macro_rules! forward_moderator {
         $($crate::forward_moderator!(@$method $field);)+
     };
     (@packet_arrived $field:ident) => {
-        $crate::forward_moderator!(@ $field packet_arrived(descriptor: &$crate::descriptor::Descriptor));
+        $crate::forward_moderator!(
+            @ $field packet_arrived(descriptor: &$crate::descriptor::Descriptor)
+        );
     };
     (@dma_completed $field:ident) => {
         $crate::forward_moderator!(@ $field dma_completed(
@@ -229,8 +232,8 @@ impl Taken {
 /// # Contract
 /// `now` never goes back. While the interrupt is masked, only
 /// [`packet_arrived`](Self::packet_arrived) is called: the host is polling, and what its last poll
-/// leaves behind is handed over as a whole by [`host_rearmed`](Self::host_rearmed), which replaces
-/// whatever the moderator remembered of pending packets. After every interrupt, for whatever reason,
+/// leaves behind is handed over at once by [`host_rearmed`](Self::host_rearmed), which replaces
+/// what the moderator remembered of pending packets. After every interrupt, for whatever reason,
 /// [`interrupt_raised`](Self::interrupt_raised) is called: at that moment everything that has
 /// completed has been signalled to the host.
 pub trait Moderator {

@@ -37,8 +37,8 @@ pub struct Stream<T> {
 }
 
 impl<T> Stream<T> {
-    /// Adds the marks, deferred to the end of a stream, to `timer`; a mark interrupts at least `gap`
-    /// after the interrupt before.
+    /// Adds the marks, deferred to the end of a stream, to `timer`; a mark interrupts at least
+    /// `gap` after the interrupt before.
     #[must_use]
     pub fn new(timer: T, gap: Duration) -> Self {
         Self { timer, gap: Gap::new(gap), deferred_interrupt: false }
@@ -58,7 +58,7 @@ impl<T: Moderator> Moderator for Stream<T> {
     #[inline]
     fn dma_completed(&mut self, now: Instant, descriptor: &Descriptor, pending: u32) -> Interrupt {
         if pending == 0 && (self.deferred_interrupt || descriptor.marked) && self.gap.allows(now) {
-            // `interrupt_raised` passes the interrupt, which is for this packet as well, to the timer.
+            // `interrupt_raised` passes the interrupt, for this packet as well, to the timer.
             return Some(if self.deferred_interrupt { Reason::StreamEnd } else { Reason::Mark });
         }
         self.deferred_interrupt |= descriptor.marked;

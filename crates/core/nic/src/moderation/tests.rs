@@ -14,7 +14,7 @@ use crate::vector::Vector;
 ///
 /// | event | meaning |
 /// |---|---|
-/// | `p10`, `m10` | the DMA of an ordinary, of a marked packet completes; `p10/2`: two more are pending |
+/// | `p10`, `m10` | the DMA of an ordinary, of a marked packet completes; `/2`: two are pending |
 /// | `a10` | a packet arrives whose DMA takes longer than the test |
 /// | `t10` | a transmission completes |
 /// | `!` | time passes until the deadline |

@@ -25,7 +25,7 @@ const END: u32 = 1 << 1;
 /// A VLAN tag was removed.
 const TAGGED: u32 = 1 << 3;
 
-/// ReceivedFrame split: the first buffer has the headers and nothing else.
+/// Packet split: the first buffer has the headers and nothing else.
 const HEADERS_SPLIT: u16 = 1 << 15;
 
 /// The longest one that is received without `RCTL.LPE`, without its checksum.

@@ -1,7 +1,7 @@
 //! vhost-user for devices of any kind: a socket, its frontend, the guest's memory and its rings.
 //!
 //! A device has a [`Frontend`](frontend::Frontend). In each round it asks that for its
-//! [`Session`](session::Session), takes buffers from live [rings](ring::Ring), reads and writes them
+//! [`Session`](session::Session), takes buffers of live [rings](ring::Ring), reads and writes them
 //! in the guest's [`Memory`](memory::Memory), and has the guest called. Nothing here is about
 //! networks: [`net`](crate::net) is one user, PCI devices of `earmark-intel` are another.
 //!

@@ -385,7 +385,7 @@ impl Session {
                 slot.address = Some(*address);
             }
             FrontendRequest::SetVringEnable(VringState { number, .. }) => {
-                slot.enabled = *number != 0
+                slot.enabled = *number != 0;
             }
             FrontendRequest::VringKick(_) => slot.started = true,
             FrontendRequest::SetVringKick(fd) => {

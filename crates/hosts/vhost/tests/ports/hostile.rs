@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 
 use rustix::fs::ftruncate;
-use vhost::transport::message::{FrontendRequest, VringAddress, VringFd, VringState};
+use vhost::transport::message::{FrontendRequest, VringAddress};
 
 use super::nic::{Nic, NicSettings};
 use super::rogue::{
@@ -96,7 +96,7 @@ const RINGS: [Case; 14] = [
 ];
 
 /// Messages.
-const MESSAGES: [Case; 15] = [
+const MESSAGES: [Case; 11] = [
     ("a version that there is not", |rogue| rogue.say(&[2; 12], &[]), "version"),
     ("a message that is too long", |rogue| rogue.say(&header(2, 1 << 20), &[]), "1048576 bytes"),
     (
@@ -105,14 +105,6 @@ const MESSAGES: [Case; 15] = [
         "too few",
     ),
     ("an unknown message", |rogue| rogue.say(&header(99, 0), &[]), "99"),
-    (
-        "memory without a file",
-        |rogue| {
-            rogue.negotiate()?;
-            rogue.say(&FrontendRequest::SetMemTable(vec![region()]).encode(false), &[])
-        },
-        "file descriptors",
-    ),
     (
         "more files than regions",
         |rogue| {
@@ -169,29 +161,6 @@ const MESSAGES: [Case; 15] = [
             rogue.start(VringAddress { descriptors, ..addresses(TRANSMIT) }, RING.into(), 0)
         },
         "not aligned",
-    ),
-    (
-        "a ring that the port does not have",
-        |rogue| {
-            rogue.negotiate()?;
-            let state = VringState { index: 77, number: 8 };
-            rogue.say(&FrontendRequest::SetVringNum(state).encode(false), &[])
-        },
-        "77",
-    ),
-    (
-        "a kick without a descriptor",
-        |rogue| {
-            rogue.negotiate()?;
-            let fd = VringFd { index: 1, none: false };
-            rogue.say(&FrontendRequest::SetVringKick(fd).encode(false), &[])
-        },
-        "descriptor",
-    ),
-    (
-        "features that were not offered",
-        |rogue| rogue.say(&FrontendRequest::SetFeatures(u64::MAX).encode(false), &[]),
-        "feature",
     ),
     (
         "the end in the middle of a message",

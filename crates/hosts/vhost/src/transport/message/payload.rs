@@ -73,7 +73,8 @@ impl VringState {
         bytes
     }
 
-    /// Reads a payload, as the reply to [`FrontendRequest::GetVringBase`](super::FrontendRequest::GetVringBase).
+    /// Reads a payload, as the reply to
+    /// [`FrontendRequest::GetVringBase`](super::FrontendRequest::GetVringBase).
     ///
     /// # Errors
     /// If it is too short.
@@ -94,7 +95,8 @@ impl Config {
         payload
     }
 
-    /// Reads a payload, as the reply to [`FrontendRequest::GetConfig`](super::FrontendRequest::GetConfig).
+    /// Reads a payload, as the reply to
+    /// [`FrontendRequest::GetConfig`](super::FrontendRequest::GetConfig).
     ///
     /// # Errors
     /// If it is too short or announces too much.
