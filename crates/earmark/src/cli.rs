@@ -69,7 +69,7 @@ pub enum Command {
     ///
     /// The exit status is that of the program. What the NIC has counted goes to standard error.
     Mpirun(Box<MpirunArgs>),
-    /// Where the time of a request goes: each stage of its path, and whose fault the largest is
+    /// Where the time of a request goes: each stage of its path, and the cause of the largest
     ///
     /// Of a HOST that runs an echo, which is asked; of a DEV, for whatever it receives; or of the
     /// sockets of a program, which is run. Reads only. Needs root, or CAP_PERFMON.
@@ -88,7 +88,7 @@ pub enum Command {
     /// drops, over HTTP or into a file. It only reads, as any user. Sockets that systemd passes are
     /// used instead of --listen.
     Exporter(ExporterArgs),
-    /// Message passing over plain Ethernet: measure it, torment it, look at it
+    /// Message passing over plain Ethernet: measure it, stress-test it, look at it
     #[command(subcommand)]
     Mx(MxCommand),
     /// Find the settings of a device that suit a workload, and put them into force
@@ -101,8 +101,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Change settings of a device, by ethtool's names, so that it can be undone
     ///
-    /// What the device really took is read back and told. If anything fails, and if this is
-    /// killed, the device is as it was.
+    /// Reads back what the device took and prints it. If anything fails, and if this is killed, the
+    /// device is as it was.
     Apply(ApplyArgs),
     /// A queue for urgent packets on a NIC of this machine: rules, a timer and a table, together
     ///
@@ -120,7 +120,7 @@ pub enum Command {
     /// A systemd .link file, and a udev rule for what that cannot say; or with --as, what
     /// NetworkManager, ifupdown, TuneD, nmstate, Ansible or NixOS read.
     Persist(PersistArgs),
-    /// What a round trip to a host costs, and whose hold is in it, of which kind, how long
+    /// What a round trip to a host costs: side, type and length of the holds in it
     ///
     /// Sends some thousands of small packets in a few seconds, in trains, and needs nothing on the
     /// far side but an echo: `earmark echo`, NTP, ping, a TCP echo, memcached.

@@ -18,9 +18,6 @@ pub fn read() -> Cli {
 }
 
 /// A command line, from the program's name on.
-///
-/// # Errors
-/// What is wrong with it.
 pub(crate) fn parse<W: Into<OsString> + Clone>(
     words: impl Iterator<Item = W>,
 ) -> Result<Cli, clap::Error> {

@@ -1,17 +1,16 @@
 //! The `earmark` command: it parses arguments, calls the crate that does the work, and prints.
 //!
-//! [`cli`] declares the commands and their help, [`command`] has one module for each, [`demo`] is
-//! the first thing a stranger runs. Everything else is in the crates that `ARCHITECTURE.md` lists.
+//! [`cli`] declares the commands and their help, `command` has one module for each, `demo` is the
+//! first thing a new user runs. Everything else is in the crates that `ARCHITECTURE.md` lists.
 #![forbid(unsafe_code)]
 // Standard output may be closed; see `report::output`.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod cli;
-pub mod command;
+mod command;
 pub mod command_line;
-pub mod demo;
-mod merge;
-pub mod probe_blind;
+mod demo;
+mod probe_blind;
 mod table;
 
 use std::path::Path;
@@ -38,7 +37,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Demo(args) => demo::run(&args)?,
         Command::Bench(args) => command::bench::run(&args)?,
-        Command::Merge(args) => return merge::run(&args),
+        Command::Merge(args) => return command::merge::run(&args),
         Command::Lab(LabCommand::Run(args)) => return command::lab::run(&args),
         Command::Lab(LabCommand::Shell { on, nic }) => return command::lab::shell(&on, &nic),
         Command::Mpirun(args) => return command::mpirun::run(&args),
@@ -66,7 +65,10 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::ProbeBlind(args) => probe_blind::run(&args)?,
         Command::ProbeBulk(args) => probe_blind::bulk::run(&args)?,
         Command::Scenario { name } => scenarios(name.as_deref())?,
-        Command::Kernel { suite } => command::kernel::run(suite.as_ref())?,
+        Command::Kernel { suite } => {
+            let kernel = lab::kernel::find_or_build(suite.as_ref(), output::error_line)?;
+            outln!("{}", kernel.display());
+        }
         Command::Reproduce(args) => return command::reproduce::run(&args),
         Command::Schema { command } => command::schema::print(command)?,
         Command::Calibrate(args) => command::calibrate::run(&args)?,

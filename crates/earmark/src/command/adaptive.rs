@@ -58,7 +58,7 @@ struct Compared {
 ///
 /// # Errors
 /// If there is no kernel for guests, or a guest does not do what it should.
-pub fn run(args: &AdaptiveArgs) -> Result<()> {
+pub(crate) fn run(args: &AdaptiveArgs) -> Result<()> {
     let privilege = become_capable()?;
     let mut traffic = all(args.duration);
     traffic.retain(|it| args.only.as_ref().is_none_or(|only| it.name.starts_with(only.as_str())));

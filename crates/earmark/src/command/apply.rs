@@ -35,10 +35,7 @@ pub struct DeviceArgs {
 
 impl DeviceArgs {
     /// Opens a device, once what dead Earmarks have left behind is undone.
-    ///
-    /// # Errors
-    /// If there is none, or no place for journals.
-    pub fn open(&self, name: &str) -> Result<(Store, Box<dyn TunedDevice>)> {
+    pub(crate) fn open(&self, name: &str) -> Result<(Store, Box<dyn TunedDevice>)> {
         let store = Store::find(self.state_dir.as_deref())?;
         recover::recover(&store).iter().for_each(|line| errln!("{line}"));
         Ok((store, device::open(name, self.lab.as_deref())?))
@@ -62,7 +59,7 @@ impl DeviceArgs {
 
     /// What names the lab on another command line.
     #[must_use]
-    pub fn lab_flag(&self) -> String {
+    pub(crate) fn lab_flag(&self) -> String {
         match self.lab.as_deref() {
             None => String::new(),
             Some("") => " --lab".into(),
@@ -123,10 +120,7 @@ struct Applied<'a> {
 }
 
 /// Changes settings of a device.
-///
-/// # Errors
-/// If the device cannot do it or refuses; it is as it was, then.
-pub fn apply(args: &ApplyArgs) -> Result<()> {
+pub(crate) fn apply(args: &ApplyArgs) -> Result<()> {
     let change = Change::parse(&args.settings).map_err(|why| anyhow!("{why}"))?;
     let args = &ApplyArgs { at: args.at.of_port(&args.device, &change), ..args.clone() };
     let (store, device) = args.at.open(&args.device)?;
@@ -212,20 +206,19 @@ fn print(
         return Ok(());
     }
     if let Some(seconds) = args.confirm_within {
-        outln!(
-            "to keep it: earmark confirm {}   (within {seconds} s, else it is undone)",
-            args.device
-        );
+        to_confirm(&args.device, "", seconds);
     }
     outln!("way back: {way_back}");
     Ok(())
 }
 
+/// Prints how to keep a change that is undone otherwise.
+pub(super) fn to_confirm(name: &str, lab: &str, seconds: f64) {
+    outln!("to keep it: earmark confirm {name}{lab}   (within {seconds} s, else it is undone)");
+}
+
 /// Keeps a change that waits for its confirmation.
-///
-/// # Errors
-/// If none waits.
-pub fn confirm(args: &RollbackArgs) -> Result<()> {
+pub(crate) fn confirm(args: &RollbackArgs) -> Result<()> {
     let store = Store::find(args.at.state_dir.as_deref())?;
     let mut confirmed = 0;
     for journal in journals(&store, args)?.0 {
@@ -254,10 +247,7 @@ pub fn confirm(args: &RollbackArgs) -> Result<()> {
 }
 
 /// Brings devices back to what they were before Earmark changed them first.
-///
-/// # Errors
-/// If one cannot be, or a journal cannot be read; the others are put back nevertheless.
-pub fn rollback(args: &RollbackArgs) -> Result<()> {
+pub(crate) fn rollback(args: &RollbackArgs) -> Result<()> {
     let store = Store::find(args.at.state_dir.as_deref())?;
     let (meant, mut failed) = journals(&store, args)?;
     let mut undone = 0;

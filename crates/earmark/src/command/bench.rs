@@ -7,7 +7,7 @@ use serde::Serialize;
 use sys::files;
 use sys::privilege::become_capable;
 
-use super::merged::{Merging, print_shard};
+use super::merge::{Merging, print_shard};
 use crate::cli::{BenchArgs, BenchOutput};
 use crate::table;
 use bench::compare::{self, Comparison};
@@ -19,8 +19,7 @@ use bench::turns::{PlayedRuns, Turns};
 use bench::world::{WorldKind, setup};
 use report::progress::Progress;
 use report::terminal::Width;
-use report::{TradeoffChart, TradeoffPoint};
-use report::{json, outln};
+use report::{TradeoffChart, TradeoffPoint, json, outln};
 
 /// What `--scenario NAME --json` prints.
 #[derive(Debug, Serialize)]
@@ -33,10 +32,7 @@ struct Outcomes {
 const SCENARIO: &str = "scenario";
 
 /// Runs what `args` ask for, or one shard of it, and prints it.
-///
-/// # Errors
-/// If the options do not go together, the world cannot be built, or an experiment fails.
-pub fn run(args: &BenchArgs) -> Result<()> {
+pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     let inputs = inputs(args)?;
     let runs = runs(args, &inputs)?;
     let uses: Vec<_> = runs.iter().map(|run| run.uses(args.world)).collect();
@@ -64,13 +60,14 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         }
         outcomes.push(comparison);
     }
-    if args.output.json { print_json(args, outcomes) } else { Ok(()) }
+    match (args.output.json, &args.scenario) {
+        (false, _) => Ok(()),
+        (true, None) => outcomes.iter().try_for_each(json::print),
+        (true, Some(_)) => json::print(&Outcomes::new(args, outcomes)),
+    }
 }
 
 /// Makes one result of what the shards of `of` have.
-///
-/// # Errors
-/// If they are not those of one run, or nothing was measured.
 pub(crate) fn merge(of: &BenchArgs, merging: &Merging<'_>, output: &BenchOutput) -> Result<()> {
     ensure!(
         of.scenario.is_none() || output.svg.is_none(),
@@ -143,13 +140,6 @@ fn show(comparison: &Comparison, output: &BenchOutput) {
     outln!("{}\n", table::of(comparison, output.ratios, width));
     if output.histogram {
         print_histograms(comparison, width);
-    }
-}
-
-fn print_json(args: &BenchArgs, outcomes: Vec<Comparison>) -> Result<()> {
-    match &args.scenario {
-        None => outcomes.iter().try_for_each(json::print),
-        Some(_) => json::print(&Outcomes::new(args, outcomes)),
     }
 }
 

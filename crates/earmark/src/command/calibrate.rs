@@ -25,10 +25,7 @@ pub struct CalibrateArgs {
 }
 
 /// Measures, and prints constants and options.
-///
-/// # Errors
-/// If hosts cannot be made, or nothing could be measured.
-pub fn run(args: &CalibrateArgs) -> Result<()> {
+pub(crate) fn run(args: &CalibrateArgs) -> Result<()> {
     let privilege = become_capable()?;
     let progress = Progress::new(args.json);
     let calibration = calibrate::run(args.duration, args.rounds, privilege, &progress)?;

@@ -1,9 +1,9 @@
 //! `earmark explain`: where the time of a request goes.
 
 use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt;
 use std::process::ExitCode;
 
+use crate::command::code;
 use anyhow::{Result, bail, ensure};
 use base::quantity::Unit;
 use clap::Args;
@@ -46,10 +46,7 @@ pub struct ExplainArgs {
 }
 
 /// Does what `args` say; the exit status is that of the program, if one is run.
-///
-/// # Errors
-/// If there is nobody to ask, nothing to run, or tracing is refused.
-pub fn run(args: &ExplainArgs) -> Result<ExitCode> {
+pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode> {
     let ExplainArgs { duration, rate, .. } = *args;
     ensure!((1.0..=100_000.0).contains(&rate), "--rate is 1 to 100000 requests a second");
     if !args.program.is_empty() {
@@ -61,8 +58,7 @@ pub fn run(args: &ExplainArgs) -> Result<ExitCode> {
             errln!("{}", report.text(Width::of_output()));
             Ok(())
         })?;
-        let status = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-        return Ok(ExitCode::from(status as u8));
+        return Ok(ExitCode::from(code(status) as u8));
     }
     let Some(subject) = args.subject.as_deref() else { bail!("name a host, a device, or -- CMD") };
     let device = device_name(&Root::here(), subject);
@@ -85,7 +81,9 @@ pub fn run(args: &ExplainArgs) -> Result<ExitCode> {
 
 fn print(report: &Report, is_json: bool) -> Result<()> {
     if is_json {
-        return json::print(report);
+        json::print(report)?;
+    } else {
+        outln!("{}", report.text(Width::of_output()).trim_end());
     }
     outln!("{}", report.text(Width::of_output()).trim_end());
     Ok(())

@@ -53,10 +53,7 @@ pub struct ExporterArgs {
 }
 
 /// Does what `args` say. It changes no device.
-///
-/// # Errors
-/// If devices cannot be listed, the file not be written, or the address not be listened on.
-pub fn run(args: &ExporterArgs) -> Result<()> {
+pub(crate) fn run(args: &ExporterArgs) -> Result<()> {
     args.background.check()?;
     ensure!(
         !args.background.is_any() || args.textfile.is_none() || args.interval.is_some(),

@@ -10,7 +10,7 @@ use report::errln;
 
 /// Is process 1 of a guest; it returns only to say what went wrong.
 #[must_use]
-pub fn init() -> ExitCode {
+pub(crate) fn init() -> ExitCode {
     let error = init::run();
     errln!("earmark guest-init: {error}");
     init::power_off();
@@ -19,7 +19,7 @@ pub fn init() -> ExitCode {
 
 /// Runs a program in a guest; its exit status.
 #[must_use]
-pub fn exec(socket: &Path, words: Vec<OsString>) -> ExitCode {
+pub(crate) fn exec(socket: &Path, words: Vec<OsString>) -> ExitCode {
     match exec::run(socket, words) {
         Ok(code) => ExitCode::from(code as u8),
         Err(error) => {

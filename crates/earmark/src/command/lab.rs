@@ -1,6 +1,5 @@
 //! `earmark lab`: your own programs on the two hosts.
 
-use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitCode, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -15,6 +14,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use sys::privilege::become_capable;
 
+use super::code;
 use bench::applicability::Use;
 use bench::experiment::USUAL_SETTING;
 use bench::options::NicOptions;
@@ -70,14 +70,11 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How often it is looked whether a host has ended while a command runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The exit status of a shell for a program that was interrupted.
-const INTERRUPTED: i32 = 128 + signal_hook::consts::SIGINT;
+/// The exit status of a shell for a program that SIGINT has ended.
+const ENDED_BY_SIGINT: i32 = 128 + signal_hook::consts::SIGINT;
 
 /// Runs the commands of `args`.
-///
-/// # Errors
-/// If the lab cannot be built or a command cannot be started.
-pub fn run(args: &LabRunArgs) -> Result<ExitCode> {
+pub(crate) fn run(args: &LabRunArgs) -> Result<ExitCode> {
     let commands = commands(&args.on)?;
     let awaited = awaited(args.until.as_deref(), &commands)?;
     let world = if args.time == Time::Virtual { WorldKind::Virtual } else { WorldKind::Live };
@@ -96,7 +93,7 @@ pub fn run(args: &LabRunArgs) -> Result<ExitCode> {
     }
     let hosts = commands.iter().map(|(host, _)| host + 1).fold(2, usize::max);
     let live = lab(hosts, &args.nic)?;
-    outlive_interrupts()?;
+    outlive_sigint()?;
     let (mut others, mut waited) = (Vec::new(), Vec::new());
     for (host, command) in commands.iter().filter(|(host, _)| !awaited.contains(host)) {
         others.push(start(&live.machines()[*host], command, Stdio::null())?);
@@ -120,14 +117,11 @@ pub fn run(args: &LabRunArgs) -> Result<ExitCode> {
 }
 
 /// Runs a shell on a host.
-///
-/// # Errors
-/// If the lab cannot be built or there is no shell.
-pub fn shell(on: &str, options: &NicOptions) -> Result<ExitCode> {
+pub(crate) fn shell(on: &str, options: &NicOptions) -> Result<ExitCode> {
     check_taken(WorldKind::Live, options)?;
     let number = host_number(on)?;
     let live = lab(2.max(number + 1), options)?;
-    outlive_interrupts()?;
+    outlive_sigint()?;
     let host = &live.machines()[number];
     let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
     errln!(
@@ -142,9 +136,6 @@ pub fn shell(on: &str, options: &NicOptions) -> Result<ExitCode> {
 }
 
 /// A lab of that many hosts, with the setting of `options` in force.
-///
-/// # Errors
-/// If the options do not go together, or the system refuses a part of it.
 pub(super) fn lab(hosts: usize, options: &NicOptions) -> Result<Live> {
     let privilege = become_capable()?;
     let moderation = options.only_setting(USUAL_SETTING)?;
@@ -195,11 +186,8 @@ fn start(host: &impl Machine, command: &str, input: Stdio) -> Result<Child> {
 
 /// Waits for a command, as long as there are hosts to talk to: one whose peer has died may never
 /// end.
-///
-/// # Errors
-/// If a host has ended.
 pub(super) fn wait(child: &mut Child, live: &Live) -> Result<ExitStatus> {
-    // Whoever asks again and again takes time from the hosts, which share this machine.
+    // Polling without a pause would take time from the hosts, which share this machine.
     let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
     let interval = Timespec { tv_sec: 0, tv_nsec: POLL_INTERVAL.as_nanos() as i64 };
     loop {
@@ -235,18 +223,10 @@ fn end(children: &mut [Child]) -> Result<()> {
     Ok(())
 }
 
-/// The exit status as a shell tells it: the program's own, or 128 and the signal.
-pub(super) fn code(status: ExitStatus) -> i32 {
-    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
-}
-
 /// The programs get SIGINT, from the terminal or from this process, and may have something to say;
 /// a second one ends all. Tells whether there was one.
-///
-/// # Errors
-/// If the signal cannot be had.
-pub(super) fn outlive_interrupts() -> Result<Arc<AtomicBool>> {
-    sys::sigint::outlive(INTERRUPTED).context("wait for SIGINT")
+pub(super) fn outlive_sigint() -> Result<Arc<AtomicBool>> {
+    sys::sigint::outlive(ENDED_BY_SIGINT).context("wait for SIGINT")
 }
 
 #[cfg(test)]

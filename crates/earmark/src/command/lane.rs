@@ -7,7 +7,7 @@ use clap::Args;
 use netdev::Root;
 use serde::Serialize;
 
-use super::apply::{DeviceArgs, settled};
+use super::apply::{DeviceArgs, settled, to_confirm};
 use bench::options::duration;
 use report::{errln, json, outln};
 use show::lanes::Lane;
@@ -71,7 +71,7 @@ pub struct LaneArgs {
 
 /// A rule that is there.
 #[derive(Serialize)]
-struct Rule {
+struct LaneRule {
     /// `None`: the driver has chosen it.
     place: Option<u32>,
     rule: String,
@@ -85,7 +85,7 @@ struct Printed<'a> {
     driver: &'a str,
     dry_run: bool,
     queue: u16,
-    rules: Vec<Rule>,
+    rules: Vec<LaneRule>,
     settings: Vec<SettingResult>,
     ports: Option<&'a Ports>,
     lost: Vec<String>,
@@ -102,10 +102,7 @@ struct Listed<'a> {
 }
 
 /// Does what `args` say.
-///
-/// # Errors
-/// If the device cannot have such a lane, or refuses; it is as it was, then.
-pub fn run(args: &LaneArgs) -> Result<()> {
+pub(crate) fn run(args: &LaneArgs) -> Result<()> {
     ensure!(
         args.at.lab.is_none(),
         "a port of a lab has lanes of its own: earmark nic set PORT lane RULES strategy lane"
@@ -152,7 +149,7 @@ fn add(args: &LaneArgs, packets: &str, store: &Store, device: &dyn TunedDevice) 
         Some(seconds) => transaction.keep_for(seconds)?,
         None => transaction.keep()?,
     }
-    let rules = std::mem::take(&mut made.rules).into_iter().map(|(placed, asked)| Rule {
+    let rules = std::mem::take(&mut made.rules).into_iter().map(|(placed, asked)| LaneRule {
         place: placed.location,
         rule: placed.rule.to_string(),
         asked,
@@ -167,7 +164,7 @@ fn dry_run(args: &LaneArgs, wanted: &Wanted, device: &Capabilities) -> Result<()
     if hides {
         plan.lost.push("rules do not count now; where there is room is known once they do".into());
     }
-    let asked = |(place, candidate): (&Option<u32>, &Candidate)| Rule {
+    let asked = |(place, candidate): (&Option<u32>, &Candidate)| LaneRule {
         place: *place,
         rule: candidate.ways.first().map(ToString::to_string).unwrap_or_default(),
         asked: candidate.asked.clone(),
@@ -177,7 +174,13 @@ fn dry_run(args: &LaneArgs, wanted: &Wanted, device: &Capabilities) -> Result<()
     print(args, &device.driver, &plan, rules, made)
 }
 
-fn print(args: &LaneArgs, driver: &str, plan: &Plan, rules: Vec<Rule>, made: Made) -> Result<()> {
+fn print(
+    args: &LaneArgs,
+    driver: &str,
+    plan: &Plan,
+    rules: Vec<LaneRule>,
+    made: Made,
+) -> Result<()> {
     let name = &args.device;
     let way_back = format!("earmark lane {name} --remove");
     if args.json {
@@ -213,7 +216,7 @@ fn print(args: &LaneArgs, driver: &str, plan: &Plan, rules: Vec<Rule>, made: Mad
         return Ok(());
     }
     if let Some(seconds) = args.confirm_within {
-        outln!("to keep it: earmark confirm {name}   (within {seconds} s, else it is undone)");
+        to_confirm(name, "", seconds);
     }
     outln!("way back: {way_back}");
     Ok(())
@@ -249,8 +252,7 @@ fn remove(args: &LaneArgs, store: &Store, device: &dyn TunedDevice) -> Result<()
     transaction.keep()?;
     forget(store, device, &named)?;
     if args.json {
-        outln!("{}", serde_json::to_string_pretty(&took)?);
-        return Ok(());
+        return json::print(&took);
     }
     took.iter().for_each(|took| outln!("{name}: {}", took.describe()));
     settled(name, device, &before)?;
@@ -267,7 +269,7 @@ fn forget(store: &Store, device: &dyn TunedDevice, settings: &[Setting]) -> Resu
     store.write(&journal, &held)
 }
 
-/// Says which lanes there are, whoever has made them.
+/// Says which lanes there are, of Earmark or of others.
 fn list(args: &LaneArgs, store: &Store, device: &dyn TunedDevice) -> Result<()> {
     let report = Report::read(&Root::here(), &device.identity().name, std::time::Duration::ZERO)?;
     let of_ours = queues_of_lanes(&current(store, device)?);

@@ -1,24 +1,31 @@
 //! What the commands do, one file each.
 
-pub mod adaptive;
-pub mod apply;
-pub mod bench;
-pub mod calibrate;
-pub mod explain;
-pub mod exporter;
-pub mod guest;
-pub mod kernel;
-pub mod lab;
-pub mod lane;
-pub(crate) mod merged;
-pub mod mpirun;
-pub mod mx;
-pub mod nic;
-pub mod persist;
-pub mod probe;
-pub mod reproduce;
-pub mod schema;
-pub mod serve;
-pub mod show;
-pub mod tune;
-pub mod watch;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+pub(crate) mod adaptive;
+pub(crate) mod apply;
+pub(crate) mod bench;
+pub(crate) mod calibrate;
+pub(crate) mod explain;
+pub(crate) mod exporter;
+pub(crate) mod guest;
+pub(crate) mod lab;
+pub(crate) mod lane;
+pub(crate) mod merge;
+pub(crate) mod mpirun;
+pub(crate) mod mx;
+pub(crate) mod nic;
+pub(crate) mod persist;
+pub(crate) mod probe;
+pub(crate) mod reproduce;
+pub(crate) mod schema;
+pub(crate) mod serve;
+pub(crate) mod show;
+pub(crate) mod tune;
+pub(crate) mod watch;
+
+/// The exit status as a shell has it: the program's own, or 128 and the signal.
+pub(crate) fn code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+}

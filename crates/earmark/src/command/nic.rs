@@ -12,14 +12,11 @@ use lab::control::client::{Labs, ask, choose, labs};
 use lab::control::{AttachmentState, LaneState, PortState, QueueState, Request};
 use report::terminal::number;
 use report::terminal::{Stream, Width};
-use report::{errln, outln};
+use report::{errln, json, outln};
 use show::lines::Lines;
 
 /// Does what `args` say.
-///
-/// # Errors
-/// If no lab runs, or it refuses.
-pub fn run(args: &NicArgs) -> Result<()> {
+pub(crate) fn run(args: &NicArgs) -> Result<()> {
     if let (Some(lab), NicCommand::Labs | NicCommand::Serve { .. }) = (&args.lab, &args.command) {
         bail!(
             "--lab {lab}: that is for show, set and watch, which look at one lab; to name the NIC \
@@ -37,7 +34,7 @@ pub fn run(args: &NicArgs) -> Result<()> {
             let lab = choose(args.lab.as_deref())?;
             let ports = pick(ask(&lab, &Request::Show)?, port.as_deref(), *queue)?;
             if *json {
-                outln!("{}", serde_json::to_string_pretty(&ports)?);
+                json::print(&ports)?;
             } else {
                 let width = Width::of_output();
                 ports.iter().for_each(|port| outln!("{}", shown(port, &lab, width)));

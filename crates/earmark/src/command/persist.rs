@@ -73,10 +73,7 @@ impl PersistArgs {
 }
 
 /// Prints or writes files that bring settings back at each boot.
-///
-/// # Errors
-/// If there is nothing to persist, or a file of somebody else is in the way.
-pub fn run(args: &PersistArgs) -> Result<()> {
+pub(crate) fn run(args: &PersistArgs) -> Result<()> {
     ensure!(
         args.at.lab.is_none(),
         "a lab ends with its process: nothing of it can be made to last; give it a --strategy"
@@ -187,7 +184,7 @@ fn elsewhere(args: &PersistArgs, name: &str, settings: &State, files: &[File]) {
     }
 }
 
-/// Prints a text for somebody's repository, or writes it to a file that is ours or new.
+/// Prints a text for a repository, or writes it to a file that is ours or new.
 fn for_a_repository(args: &PersistArgs, text: &str) -> Result<()> {
     let format = args.format().name();
     ensure!(!args.write, "{format} is for a repository: --output FILE writes it to a file there");

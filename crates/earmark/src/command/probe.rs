@@ -1,4 +1,4 @@
-//! `earmark probe`: what a round trip costs, and whose hold is in it.
+//! `earmark probe`: what a round trip costs, and the holds in it.
 
 mod hosts;
 
@@ -28,13 +28,13 @@ use tune::transaction::{Transaction, Verdict};
 /// What `earmark probe` takes.
 #[derive(clap::Args, Debug)]
 pub struct ProbeArgs {
-    /// Whom to ask
+    /// The host to ask
     #[arg(required_unless_present_any = ["replay", "hosts"])]
     host: Option<String>,
     /// Which echo; without it, the first that answers
     #[arg(long, value_enum)]
     kind: Option<EchoKind>,
-    /// Its port
+    /// The port of the echo
     #[arg(long)]
     port: Option<u16>,
     /// Send at most so many packets; trains that would send more are left out
@@ -44,8 +44,8 @@ pub struct ProbeArgs {
     /// gap then cannot be told
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     rate: u32,
-    /// Let this device of mine hold nothing for some seconds, if nothing else says whose a hold
-    /// is; it is put back whatever happens
+    /// Let this device of mine hold nothing for some seconds, if nothing else shows the side of a
+    /// hold; it is put back whatever happens
     #[arg(long, value_name = "DEV", conflicts_with_all = ["record", "replay"])]
     vary: Option<String>,
     /// Keep what was heard in a new file
@@ -74,10 +74,7 @@ pub struct ProbeArgs {
 }
 
 /// Probes, or reads what another run heard, and says what it found.
-///
-/// # Errors
-/// If nothing answers, or a file cannot be read or written.
-pub fn run(args: &ProbeArgs) -> Result<ExitCode> {
+pub(crate) fn run(args: &ProbeArgs) -> Result<ExitCode> {
     if let Some(path) = &args.hosts {
         let pace = Pace {
             kind: args.kind,
@@ -146,7 +143,7 @@ fn lengths(prober: &Prober) -> String {
 }
 
 fn ask(args: &ProbeArgs, kind: Option<EchoKind>) -> Result<Observations> {
-    let host = args.host.as_ref().context("whom to ask?")?;
+    let host = args.host.as_ref().context("name the host to ask")?;
     let mut prober = Prober::find(host, kind, args.port)?;
     let mut plan = run::plan(&prober, args.limits());
     let (address, kind) = (prober.address, prober.kind());
@@ -165,7 +162,8 @@ fn ask(args: &ProbeArgs, kind: Option<EchoKind>) -> Result<Observations> {
     Ok(Observations { origin, heard: plan.heard().to_vec(), unheld: Vec::new(), local })
 }
 
-/// Asks, and if that does not say whose a hold is, asks again while device `name` holds nothing.
+/// Asks, and if that does not show the side of a hold, asks again while device `name` holds
+/// nothing.
 fn ask_and_vary(args: &ProbeArgs, name: &str) -> Result<Observations> {
     let (store, device) = args.at.open(name)?;
     let device = device.as_ref();

@@ -9,7 +9,7 @@ use clap::Args;
 use sys::files;
 use sys::privilege::become_capable;
 
-use super::merged::{Merging, print_shard};
+use super::merge::{Merging, print_shard};
 use bench::suggestions::SuggestedValues;
 use bench::sweep::{Merged, ShardArgs};
 use bench::turns::PlayedRuns;
@@ -54,7 +54,7 @@ pub struct ReproduceArgs {
 /// it.
 const NOT_ALL_MADE: u8 = 3;
 
-/// Where the report goes if nobody says.
+/// Where the report goes without --report.
 const REPORT: &str = "earmark-reproduction.html";
 
 fn offered() -> SuggestedValues<String> {
@@ -66,10 +66,7 @@ const NPB: &str = "npb";
 
 /// Runs what was asked for, or one shard of it, prints each number beside ours, and writes the
 /// report.
-///
-/// # Errors
-/// If there is no such document, guests cannot be booted, or the report cannot be written.
-pub fn run(args: &ReproduceArgs) -> Result<ExitCode> {
+pub(crate) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
     let seeds = Seed::chosen(args.seed.as_deref())?;
     if args.list {
         outln!("{}", list(&seeds).fit(Width::of_output()));
@@ -100,9 +97,6 @@ pub fn run(args: &ReproduceArgs) -> Result<ExitCode> {
 }
 
 /// Makes one outcome of what the shards of `of` have.
-///
-/// # Errors
-/// If they are not those of one run, or the report cannot be written.
 pub(crate) fn merge(
     of: &ReproduceArgs,
     merging: &Merging<'_>,

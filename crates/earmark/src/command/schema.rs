@@ -20,7 +20,7 @@ pub enum SchemaOf {
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn print(of: SchemaOf) -> Result<()> {
+pub(crate) fn print(of: SchemaOf) -> Result<()> {
     let schema = match of {
         SchemaOf::Explain => json::schema::<explain::report::Report>(),
         SchemaOf::Probe => json::schema::<probe::report::Report>(),

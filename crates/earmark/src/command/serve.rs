@@ -1,4 +1,4 @@
-//! `earmark nic serve`: a NIC for whoever speaks vhost-user.
+//! `earmark nic serve`: a NIC for frontends that speak vhost-user.
 
 use std::io::{Write, stdout};
 use std::path::Path;
@@ -14,14 +14,11 @@ use bench::world::served::Served;
 use bench::world::setup;
 
 /// Serves the NIC until a signal ends it.
-///
-/// # Errors
-/// If a socket cannot be had, or the options do not go together.
-pub fn run(sockets: [&Path; 2], options: &NicOptions) -> Result<()> {
+pub(crate) fn run(sockets: [&Path; 2], options: &NicOptions) -> Result<()> {
     options.check_taken(&[Use { experiment: None, place: HostKind::Served }])?;
     setup::check(options)?;
-    // Before the sockets, so that no signal finds files that nobody removes.
-    let mut signals = register(ENDING, Signals::new).context("prepare to be interrupted")?;
+    // Before the sockets, so that no signal leaves their files behind.
+    let mut signals = register(ENDING, Signals::new).context("take signals")?;
     let moderation = options.only_setting(USUAL_SETTING)?;
     let served = Served::start(sockets, options, moderation)?;
     let [a, b] = sockets.map(Path::display);
@@ -39,7 +36,7 @@ Connect a vhost-user frontend to each, for example:
 `earmark nic show` tells who is there, `earmark nic set b0 rx-usecs 50` changes a port; Ctrl-C ends.
 "
     );
-    // Nobody may be reading this, which is no reason to end.
+    // Standard output may be closed, which is no reason to end.
     let _ = stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush());
     signals.forever().next();
     served.finish()

@@ -56,10 +56,7 @@ pub(super) struct Shown {
 }
 
 /// Does what `args` say. It changes nothing.
-///
-/// # Errors
-/// If there is no such device, or devices cannot be read.
-pub fn run(args: &ShowArgs) -> Result<ExitCode> {
+pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode> {
     let root = Root::here();
     let width = Width::of_output();
     let policy = match args.check.as_deref().map(|name| (name, check::policy(name))) {

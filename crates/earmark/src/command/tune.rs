@@ -9,7 +9,7 @@ use clap::Args;
 use nic::moderation::Moderation;
 use sys::privilege::become_capable;
 
-use super::apply::DeviceArgs;
+use super::apply::{DeviceArgs, to_confirm};
 use bench::options::{
     Clients, ExperimentOptions, NicOptions, Ports, Text, duration, seconds, whole,
 };
@@ -261,10 +261,7 @@ impl TuneArgs {
 
 /// Finds the settings that meet the goal best, and puts them into force if they meet it. The exit
 /// status says whether they do.
-///
-/// # Errors
-/// If the workload cannot be played or the device cannot be changed; it is as it was, then.
-pub fn run(args: &TuneArgs) -> Result<ExitCode> {
+pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
     let goal = args.goal()?;
     let recommendation = match args.world {
         Some(world) => in_world(args, world, &goal.context("name the goal with --goal")?),
@@ -370,11 +367,7 @@ fn print(args: &TuneArgs, found: &Recommendation) -> Result<ExitCode> {
     let lab = args.at.lab_flag();
     let name = &args.device;
     match (found.applied, args.confirm_within) {
-        (true, Some(seconds)) => {
-            outln!(
-                "to keep it: earmark confirm {name}{lab}   (within {seconds} s, else it is undone)"
-            );
-        }
+        (true, Some(seconds)) => to_confirm(name, &lab, seconds),
         (true, None) => {
             outln!("in force; way back: earmark rollback {name}{lab}");
             if lab.is_empty() {

@@ -37,10 +37,7 @@ pub struct WatchArgs {
 }
 
 /// Does what `args` say, until Ctrl-C. It changes nothing.
-///
-/// # Errors
-/// If there is no such device, or it goes away.
-pub fn run(args: &WatchArgs) -> Result<()> {
+pub(crate) fn run(args: &WatchArgs) -> Result<()> {
     let root = Root::here();
     let meter = Meter::open(&root, &device_name(&root, &args.device))?;
     let gone = || format!("{} has gone; watch it again when it is back", args.device);

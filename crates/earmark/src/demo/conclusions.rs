@@ -1,7 +1,7 @@
 //! The closing sentences of the demo: what was seen, and what to try next. Each follows from the
 //! figures of the run, and says which.
 
-use super::rows::Row;
+use super::Row;
 use bench::compare::not_measured;
 use bench::experiment::{MIXED_BULK_MBIT, MIXED_ROUND_TRIPS_PER_S};
 use bench::measurement::Measurement;
@@ -65,46 +65,40 @@ fn medians(disabled: &Figures, delay: &Figures, marked: &Figures) -> String {
 
 /// Whether the load of *both at once* was carried under each strategy, and which ones did not.
 pub(super) fn load(rows: &[Row]) -> String {
-    let carried = rows.iter().map(|row| Carried {
-        setting: &row.setting,
-        mbit: row.both.bulk_bits_per_s.map(|bits| bits / 1e6),
-        round_trips: row.both.transactions_per_s,
+    let carried = rows.iter().map(|row| {
+        let mbit = row.both.bulk_bits_per_s.map(|bits| bits / 1e6);
+        (row.setting.as_str(), mbit, row.both.transactions_per_s)
     });
     load_of(&carried.collect::<Vec<_>>())
 }
 
-/// What a strategy carried of both kinds of traffic, where that was measured.
-struct Carried<'a> {
-    setting: &'a str,
-    mbit: Option<f64>,
-    round_trips: Option<f64>,
-}
+/// A strategy, and the Mbit/s and round trips a second that it carried, where they were measured.
+type Carried<'a> = (&'a str, Option<f64>, Option<f64>);
 
 fn load_of(strategies: &[Carried<'_>]) -> String {
-    let (mbit, round_trips) = (f64::from(MIXED_BULK_MBIT), f64::from(MIXED_ROUND_TRIPS_PER_S));
-    let offered = format!("{mbit:.0} Mbit/s and {round_trips:.0} round trips a second");
-    let is_short = |of: &&Carried<'_>| {
-        of.mbit.is_some_and(|carried| carried < mbit * (1.0 - MISSING))
-            || of.round_trips.is_some_and(|carried| carried < round_trips * (1.0 - MISSING))
+    let all = [f64::from(MIXED_BULK_MBIT), f64::from(MIXED_ROUND_TRIPS_PER_S)];
+    let offered = format!("{:.0} Mbit/s and {:.0} round trips a second", all[0], all[1]);
+    let lacks = |carried: Option<f64>, all: f64| {
+        carried.is_some_and(|carried| carried < all * (1.0 - MISSING))
     };
-    let less = |of: &Carried<'_>| {
-        let (mbit, round_trips) = (of.mbit.unwrap_or(0.0), of.round_trips.unwrap_or(0.0));
-        format!("{} carried {mbit:.0} Mbit/s and {round_trips:.0} a second", of.setting)
-    };
-    let short: Vec<String> = strategies.iter().filter(is_short).map(less).collect();
-    if short.is_empty() {
-        let percent = MISSING * 100.0;
-        let is_known = |of: &Carried<'_>| of.mbit.is_some() && of.round_trips.is_some();
-        let all = strategies.iter().all(is_known);
-        let who = if all { "All strategies" } else { "The strategies that were measured" };
-        format!("{who} carried the load of {offered}, within {percent:.0} %.")
-    } else {
-        format!(
+    let short = strategies.iter().filter(|it| lacks(it.1, all[0]) || lacks(it.2, all[1]));
+    let short: Vec<String> = short
+        .map(|(setting, mbit, round_trips)| {
+            let (mbit, round_trips) = (mbit.unwrap_or(0.0), round_trips.unwrap_or(0.0));
+            format!("{setting} carried {mbit:.0} Mbit/s and {round_trips:.0} a second")
+        })
+        .collect();
+    if !short.is_empty() {
+        return format!(
             "Not all strategies carried the load of {offered}: {}. Their latency and interrupts do \
              not compare with those of the others.",
             short.join(", ")
-        )
+        );
     }
+    let is_known = |it: &Carried<'_>| it.1.is_some() && it.2.is_some();
+    let all = strategies.iter().all(is_known);
+    let who = if all { "All strategies" } else { "The strategies that were measured" };
+    format!("{who} carried the load of {offered}, within {:.0} %.", MISSING * 100.0)
 }
 
 /// Where a host polls without end, moderation has nothing to do, and that is said.
@@ -245,14 +239,11 @@ mod tests {
 
     #[test]
     fn a_load_that_was_not_carried_is_named() {
-        let carried = |setting, mbit: f64, round_trips: f64| Carried {
-            setting,
-            mbit: Some(mbit),
-            round_trips: Some(round_trips),
-        };
+        let carried =
+            |setting, mbit: f64, round_trips: f64| (setting, Some(mbit), Some(round_trips));
         let (full, short) = (carried("disabled", 299.0, 998.0), carried("adaptive", 251.0, 870.0));
         assert!(load_of(&[full]).starts_with("All strategies carried the load of 300 Mbit/s and"));
-        let unknown = Carried { setting: "delay:75", mbit: None, round_trips: None };
+        let unknown = ("delay:75", None, None);
         assert!(load_of(&[unknown]).starts_with("The strategies that were measured carried"));
         let text = load_of(&[carried("disabled", 299.0, 998.0), short]);
         assert!(text.contains("Not all") && text.contains("adaptive carried 251 Mbit/s and 870"));

@@ -7,7 +7,6 @@
 
 mod conclusions;
 mod preview;
-mod rows;
 mod show;
 mod timeline;
 
@@ -17,15 +16,14 @@ use anyhow::{Context, Result};
 use lab::LabError;
 use lab::wait::Waiting;
 use nic::moderation::Moderation;
+use serde::Serialize;
 use sys::privilege::become_capable;
-
-use rows::{Demo, Row, STRATEGIES};
 
 use crate::cli::DemoArgs;
 use bench::attempt::{CellRounds, attempt, refuse_nothing};
 use bench::environment::Environment;
 use bench::experiment::Experiment;
-use bench::measurement::Rounds;
+use bench::measurement::{Measurement, Rounds};
 use bench::options::{ExperimentOptions, NicOptions, Text};
 use bench::world::World;
 use bench::world::live::Live;
@@ -49,11 +47,39 @@ const REPORT_BYTES: usize = 1 << 20;
 /// The three kinds of traffic.
 const TRAFFIC: [Experiment; 3] = [Experiment::TcpRr, Experiment::Bulk, Experiment::Mixed];
 
+/// The strategies, in the order of the table.
+const STRATEGIES: [&str; 8] = [
+    "disabled",
+    "delay:75",
+    "throttle:125",
+    "periodic:75",
+    "delay:75+frames:16",
+    "adaptive",
+    "marked:75",
+    "stream:75",
+];
+
+/// One strategy under the three kinds of traffic.
+#[derive(Debug, Serialize)]
+struct Row {
+    setting: String,
+    /// TCP round trips alone.
+    round_trips: Measurement,
+    /// Bulk alone.
+    bulk: Measurement,
+    /// Both at once.
+    both: Measurement,
+}
+
+/// What the demo found; `--json` writes it.
+#[derive(Debug, Serialize)]
+struct Demo {
+    rows: Vec<Row>,
+    story: String,
+}
+
 /// Runs the demo.
-///
-/// # Errors
-/// If the world cannot be built, an experiment fails, or a file cannot be written.
-pub fn run(args: &DemoArgs) -> Result<()> {
+pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     let privilege = match become_capable() {
         Ok(privilege) => privilege,
         Err(error) => return without_hosts(&error.into(), args),

@@ -13,7 +13,7 @@ use nic::moderation::Moderation;
 use nic::observer::{Delivered, Observer};
 use nic::port::{Port, PortSettings};
 
-use super::rows::STRATEGIES;
+use super::STRATEGIES;
 use bench::records::{Distribution, new_times};
 use bench::world::setup::USUAL_RULES;
 use report::terminal::Table;

@@ -1,7 +1,6 @@
 //! The demo's table and its report.
 
-use super::conclusions;
-use super::rows::{Demo, Row};
+use super::{Demo, Row, conclusions};
 use bench::measurement::Measurement;
 use report::terminal::Table;
 use report::terminal::number;
@@ -186,7 +185,7 @@ mod tests {
             both.bulk_bits_per_s = Some(3.0e8);
             Row { setting: (*setting).to_owned(), round_trips, bulk, both }
         };
-        let rows: Vec<Row> = super::super::rows::STRATEGIES.iter().map(row).collect();
+        let rows: Vec<Row> = super::super::STRATEGIES.iter().map(row).collect();
         let draw = |width| table(&rows).fit(width);
         fits(draw, &["delay:75+frames:16", "28156", "654321", "int/s", "p50 us"]);
         let text = draw(Width::columns(80)).replace('\n', " ");

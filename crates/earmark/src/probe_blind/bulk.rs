@@ -15,7 +15,7 @@ use sys::icmp;
 /// What `earmark probe-bulk` takes.
 #[derive(clap::Args, Debug)]
 pub struct BulkArgs {
-    /// Whom to ping
+    /// The host to ping
     host: Ipv4Addr,
     /// Packets a second
     #[arg(long)]
@@ -33,10 +33,7 @@ pub(super) fn words(case: &Case, host: Ipv4Addr) -> Option<Vec<String>> {
 }
 
 /// Sends until it is killed.
-///
-/// # Errors
-/// If pings may not be sent.
-pub fn run(args: &BulkArgs) -> Result<()> {
+pub(crate) fn run(args: &BulkArgs) -> Result<()> {
     set_current_timer_slack(NonZeroU64::new(1)).context("ask for exact timers")?;
     let address = (args.host, 0).into();
     let (socket, _) = icmp::open(address, icmp::PING_FIRST).context("open a socket for pings")?;
@@ -46,7 +43,7 @@ pub fn run(args: &BulkArgs) -> Result<()> {
         due += gap;
         sleep(due.saturating_duration_since(Instant::now()));
         icmp::encode(&mut packet, identifier, number, &[0; 56]);
-        // One that is lost is missed by nobody; nor does anybody read the answers.
+        // Lost ones do not matter, and answers are not read.
         let _ = send(&socket, &packet, SendFlags::empty());
     }
     Ok(())

@@ -4,12 +4,12 @@
 //! On hosts, a prober in host a asks `earmark echo` on host b. It gets a socket and nothing else;
 //! the case goes to the NIC and to [`Score`] only.
 
-mod addresses;
-pub mod bulk;
+pub(crate) mod bulk;
 mod virtual_case;
 
 use std::collections::BTreeMap;
 use std::fs::create_dir;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread::sleep;
@@ -19,12 +19,12 @@ use anyhow::{Context, Result, bail, ensure};
 use blind::{Case, Decoy, Score, Table};
 use infer::Heard;
 use lab::machine::Machine;
+use lab::station::ipv4;
 use lab::wait::Waiting;
 use serde::{Deserialize, Serialize};
 use sys::privilege::become_capable;
 
-use crate::command::merged::{Merging, print_shard};
-use addresses::FAR;
+use crate::command::merge::{Merging, print_shard};
 use bench::environment::{Environment, VIRTUAL};
 use bench::options::{NicOptions, Ports, Text};
 use bench::sweep::{Merged, Results, Shard, ShardArgs};
@@ -34,6 +34,10 @@ use probe::prober::{EchoKind, Prober};
 use probe::recording::{self, Origin};
 use probe::run::{self, Limits};
 use report::{errln, json, outln};
+
+/// Addresses of hosts a and b.
+const NEAR: Ipv4Addr = ipv4(1);
+const FAR: Ipv4Addr = ipv4(2);
 
 /// How long an echo gets to bind its port.
 const HEAD_START: Duration = Duration::from_millis(150);
@@ -57,7 +61,7 @@ enum BlindWorld {
 /// What `earmark probe-blind` takes.
 #[derive(clap::Args, Debug)]
 pub struct BlindArgs {
-    /// Where
+    /// Where cases are played
     #[arg(long, value_enum, default_value_t = BlindWorld::Live)]
     world: BlindWorld,
     /// How many cases
@@ -130,10 +134,7 @@ impl Scored {
 }
 
 /// Plays the cases, or reads what they heard, and prints the score.
-///
-/// # Errors
-/// If hosts cannot be had, an echo does not answer, or a file cannot be read or written.
-pub fn run(args: &BlindArgs) -> Result<()> {
+pub(crate) fn run(args: &BlindArgs) -> Result<()> {
     if let Some(folder) = &args.record {
         create_dir(folder).with_context(|| format!("create folder {}", folder.display()))?;
     }
@@ -151,9 +152,6 @@ pub fn run(args: &BlindArgs) -> Result<()> {
 }
 
 /// Makes one score of those that the shards of `of` have.
-///
-/// # Errors
-/// If they are not those of one test.
 pub(crate) fn merge(of: &BlindArgs, merging: &Merging<'_>) -> Result<()> {
     let merged: Merged<Scored> = merging.results()?;
     let mut all = Scored { environment: None, scores: Vec::new() };
@@ -162,7 +160,7 @@ pub(crate) fn merge(of: &BlindArgs, merging: &Merging<'_>) -> Result<()> {
         seeds.dedup();
         ensure!(
             seeds == of.seeds(shard),
-            "shard {shard} has not the scores that its cases have; run it again"
+            "shard {shard} has scores that do not match its cases; run it again"
         );
         if let Some(what) = all.difference(&scored) {
             bail!("shards were run in different worlds: {what}");

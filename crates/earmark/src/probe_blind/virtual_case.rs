@@ -10,8 +10,7 @@ use infer::Heard;
 use lab::guest::protocol::OutputStream;
 use nic::moderation::Moderation;
 
-use super::addresses::{FAR, NEAR};
-use super::bulk;
+use super::{FAR, NEAR, bulk};
 use bench::options::{NicOptions, Text};
 use bench::world::virtual_lab::{self, PortChange, Program};
 use probe::recording;

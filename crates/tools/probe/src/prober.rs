@@ -15,6 +15,7 @@ use sys::clock::wall_clock_nanos;
 use sys::stamps::Stamped;
 
 use super::echo;
+use super::run::Limits;
 use sys::ctrl_c;
 use sys::icmp;
 use sys::wait::wait_writable;

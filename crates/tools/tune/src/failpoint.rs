@@ -2,7 +2,7 @@
 //!
 //! Whatever happens to Earmark, a device must be found as it was. That is only believed of what is
 //! tried: with `EARMARK_KILL_AT=N` in its environment, a process kills itself with SIGKILL at its
-//! N-th step, as the tests do for each N (`crates/earmark/tests/apply.rs`).
+//! N-th step, as the tests do for each N (`crates/earmark/tests/namespaces/apply.rs`).
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -77,9 +77,6 @@ impl fmt::Display for Launcher {
 
 impl Launcher {
     /// Finds the launcher of `wanted`, or asks the one at `path` what it is.
-    ///
-    /// # Errors
-    /// If there is none, or it is none that is known.
     pub(super) fn find(wanted: Mpi, path: Option<&Path>) -> Result<Self> {
         if let Some(path) = path {
             let whole = path.canonicalize().with_context(|| {
@@ -132,9 +129,6 @@ impl Launcher {
     }
 
     /// Requires that its MPI can speak through libfabric.
-    ///
-    /// # Errors
-    /// If it cannot.
     pub(super) fn require_ofi(&self) -> Result<()> {
         if self.has_ofi {
             return Ok(());
@@ -223,9 +217,6 @@ fn is_program(path: &Path) -> bool {
 }
 
 /// Requires the program that is to run; launchers have little to say of one that is not there.
-///
-/// # Errors
-/// If there is none.
 pub(super) fn require_program(word: &OsString) -> Result<()> {
     let path = Path::new(word);
     let is_named_by_place = path.components().count() > 1;

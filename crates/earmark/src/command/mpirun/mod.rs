@@ -7,7 +7,7 @@
 mod launcher;
 mod rank_setup;
 mod results;
-pub mod shell;
+pub(crate) mod shell;
 mod variables;
 
 use std::ffi::OsString;
@@ -25,7 +25,8 @@ use lab::station::{IPV4_PREFIX, Station};
 use lab::{MAX_HOSTS, names};
 use nic::moderation::Moderation;
 
-use crate::command::lab::{code, lab, outlive_interrupts, wait};
+use crate::command::code;
+use crate::command::lab::{lab, outlive_sigint, wait};
 use bench::applicability::{HostKind, Use};
 use bench::experiment::USUAL_SETTING;
 use bench::options::{Hosts, NicOptions, Text};
@@ -84,21 +85,18 @@ pub struct MpirunArgs {
     pub program: Vec<OsString>,
 }
 
-/// One run after the other.
+/// Runs of the program, one after the other.
 struct RunLoop<'a> {
     args: &'a MpirunArgs,
     launcher: Launcher,
     live: &'a Live,
     /// The hosts that have ranks, and how many.
     places: Vec<(String, usize)>,
-    interrupted: &'a AtomicBool,
+    had_sigint: &'a AtomicBool,
 }
 
-/// RunLoop what `args` ask for; the exit status of the program.
-///
-/// # Errors
-/// If something that is needed is missing, the lab cannot be built, or the JSON cannot be written.
-pub fn run(args: &MpirunArgs) -> Result<ExitCode> {
+/// Runs what `args` ask for; the exit status of the program.
+pub(crate) fn run(args: &MpirunArgs) -> Result<ExitCode> {
     if args.print_env {
         let directory = rank_setup::directory(&rank_setup::library(args.provider.as_deref())?)?;
         variables::print(args.mpi, &directory.to_string_lossy());
@@ -124,9 +122,9 @@ pub fn run(args: &MpirunArgs) -> Result<ExitCode> {
             .with_context(|| format!("write {}; choose another place", path.display()))?;
     }
     let live = lab(usize::from(args.nodes).max(2), &args.nic)?;
-    let interrupted = outlive_interrupts()?;
+    let had_sigint = outlive_sigint()?;
     let places = spread(usize::from(args.ranks), usize::from(args.nodes));
-    let runs = RunLoop { args, launcher, live: &live, places, interrupted: &interrupted };
+    let runs = RunLoop { args, launcher, live: &live, places, had_sigint: &had_sigint };
     let cases = settings.iter().flat_map(|setting| args.net.iter().map(|net| (*setting, *net)));
     let (status, results) = runs.all(&cases.collect::<Vec<_>>(), library.as_deref())?;
     let words: Vec<_> = args.program.iter().map(|word| word.to_string_lossy()).collect();
@@ -170,7 +168,7 @@ fn spread(ranks: usize, nodes: usize) -> Vec<(String, usize)> {
 }
 
 impl RunLoop<'_> {
-    /// RunLoop each case in turn, again and again, until all have run or one fails; the exit status
+    /// Runs each case in turn, again and again, until all have run or one fails; the exit status
     /// of the last one.
     fn all(
         &self,
@@ -218,7 +216,7 @@ impl RunLoop<'_> {
             status = code(wait(&mut child, self.live)?);
             let wall = begin.elapsed();
             results[number].add(status, wall, &self.live.snapshot()?.since(&before));
-            if status != 0 || self.interrupted.load(Ordering::Relaxed) {
+            if status != 0 || self.had_sigint.load(Ordering::Relaxed) {
                 break;
             }
         }

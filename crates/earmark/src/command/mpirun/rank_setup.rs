@@ -41,9 +41,6 @@ pub(super) fn prepare(command: &mut Command) {
 }
 
 /// Furnishes `host`; the socket at which its remote shell asks.
-///
-/// # Errors
-/// If a file cannot be written.
 pub(super) fn furnish(
     host: &Host,
     station: &Station,
@@ -79,9 +76,6 @@ pub(super) fn furnish(
 const INSTALLED: &str = "../lib/earmark";
 
 /// Finds the provider: in `directory`, or else beside this program, or else where packages have it.
-///
-/// # Errors
-/// If it is not there.
 pub(super) fn library(directory: Option<&Path>) -> Result<PathBuf> {
     let own = std::env::current_exe().context("find the earmark program itself")?;
     let beside = own.parent().unwrap_or(Path::new("/"));
@@ -102,9 +96,6 @@ pub(super) fn library(directory: Option<&Path>) -> Result<PathBuf> {
 
 /// A directory in which `library` has the name that libfabric wants, for programs that outlive
 /// this one.
-///
-/// # Errors
-/// If it has another name, and no link with the right one can be made beside it.
 pub(super) fn directory(library: &Path) -> Result<PathBuf> {
     let beside = library.parent().unwrap_or(Path::new("/"));
     if library.ends_with(LIBRARIES[0]) {

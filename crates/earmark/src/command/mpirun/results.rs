@@ -21,7 +21,7 @@ pub(super) struct MpiResults {
 }
 
 /// One setting and network, all runs.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct SettingRuns {
     pub(super) setting: String,
     pub(super) net: &'static str,
@@ -57,16 +57,7 @@ struct HostRun {
 
 impl SettingRuns {
     pub(super) fn new(setting: String, net: Net) -> Self {
-        Self {
-            setting,
-            net: net.name(),
-            wall_s: None,
-            interrupts: None,
-            frames: None,
-            frames_per_interrupt: None,
-            marked: None,
-            runs: Vec::new(),
-        }
+        Self { setting, net: net.name(), ..Self::default() }
     }
 
     /// Adds a run in which the NIC counted `nic`.

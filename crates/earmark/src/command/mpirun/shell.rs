@@ -29,7 +29,7 @@ use rustix::net::{
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
 
-use crate::command::lab::code;
+use crate::command::code;
 
 /// Options of `ssh` that have a value.
 const WITH_VALUE: [&str; 6] = ["-F", "-S", "-i", "-l", "-o", "-p"];
@@ -49,10 +49,7 @@ struct ShellRequest {
 }
 
 /// Has a command run as `words` say, with the input and outputs of this process; its exit status.
-///
-/// # Errors
-/// If the words name no host, or no lab listens at `socket`.
-pub fn ask(socket: &Path, words: Vec<String>) -> Result<ExitCode> {
+pub(crate) fn ask(socket: &Path, words: Vec<String>) -> Result<ExitCode> {
     let order = order(words)?;
     let stream = UnixStream::connect(socket).with_context(|| {
         format!("reach the lab at {}; `earmark mpirun` starts this by itself", socket.display())
@@ -70,7 +67,7 @@ pub fn ask(socket: &Path, words: Vec<String>) -> Result<ExitCode> {
     let line = serde_json::to_string(&order)? + "\n";
     let mut status = [0];
     let asked = (&stream).write_all(line.as_bytes());
-    // Why a socket was closed is no news to anybody.
+    // Why the socket was closed does not matter.
     if asked.and_then(|()| (&stream).read_exact(&mut status)).is_err() {
         bail!("run a command on host {}: the lab has ended; run the program again", order.host);
     }
@@ -163,7 +160,7 @@ fn start(order: &ShellRequest, hosts: &[&Host], streams: [OwnedFd; 3]) -> Result
     Ok(Machine::spawn(*host, &mut command)?)
 }
 
-/// Waits for `child`, and ends it when nobody wants it any more; its exit status.
+/// Waits for `child`, and kills it when its asker or the lab has gone; its exit status.
 fn attend(child: &mut Child, stream: &UnixStream, until: &UnixStream) -> Result<u8> {
     let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
     let mut watched = [pidfd.as_fd(), stream.as_fd(), until.as_fd()]

@@ -102,7 +102,7 @@ pub(super) fn print(mpi: Mpi, directory: &str) {
     outln!("# without CAP_NET_RAW, udp:eth0:");
     outln!("# export EARMARK_PORT=packet:eth0");
     if mpi != Mpi::Mpich {
-        outln!("# Open MPI takes variables to other hosts if it is told to:");
+        outln!("# Open MPI takes variables to other hosts if they are named:");
         outln!("#   mpirun -x FI_PROVIDER_PATH -x FI_PROVIDER --host a,b -np 2 ./program");
         outln!("# Slurm takes them all:");
         outln!("#   srun --mpi=pmix -N 2 ./program");

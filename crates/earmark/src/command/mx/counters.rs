@@ -7,7 +7,7 @@ use clap::Args;
 use mx_io::discovery::{Peers, Target};
 use mx_io::report::{EndpointReport, ask, running};
 
-use report::{errln, outln};
+use report::{errln, json, outln};
 
 /// What `earmark mx counters` takes.
 #[derive(Args, Debug)]
@@ -26,11 +26,10 @@ pub struct CountersArgs {
     json: bool,
 }
 
-/// Prints counters.
 pub(super) fn run(args: &CountersArgs) -> Result<()> {
     let reports = match &args.address {
         Some(target) => {
-            // Whoever runs on this host is looked at by its address.
+            // Endpoints of this host are looked at by address.
             let address = target.known(&Peers::default()).with_context(|| {
                 format!("look at MX endpoint {target}: give its address, MAC/ENDPOINT")
             })?;
@@ -47,7 +46,7 @@ pub(super) fn run(args: &CountersArgs) -> Result<()> {
         );
     }
     if args.json {
-        outln!("{}", serde_json::to_string_pretty(&reports)?);
+        json::print(&reports)?;
     } else {
         reports.iter().for_each(|report| show(report, args));
     }

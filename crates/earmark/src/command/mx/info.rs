@@ -10,7 +10,7 @@ use netdev::ethtool::{Coalesce, Ethtool, Parameter};
 use serde::Serialize;
 use sys::netlink::Netlink;
 
-use report::outln;
+use report::{json, outln};
 
 /// From how many microseconds on a NIC that waits for more frames is reported. Open-MX warns from
 /// there, too: a small message takes about as long.
@@ -47,13 +47,13 @@ struct Info {
     /// the host.
     within_host: Option<&'static str>,
     /// None if the port has none, or its driver does not tell.
-    coalescing: Option<Interrupts>,
+    coalescing: Option<PortCoalescing>,
     warnings: Vec<String>,
 }
 
 /// How the interface waits before it interrupts.
 #[derive(Debug, Serialize)]
-struct Interrupts {
+struct PortCoalescing {
     rx_usecs: u32,
     rx_frames: u32,
     adaptive_rx: bool,
@@ -78,7 +78,7 @@ pub(super) fn run(args: &InfoArgs) -> Result<()> {
         info.endpoints = running.into_iter().filter(|it| it.starts_with(&ours)).collect();
     }
     if args.json {
-        outln!("{}", serde_json::to_string_pretty(&info)?);
+        json::print(&info)?;
     } else {
         info.print();
     }
@@ -98,7 +98,7 @@ impl Info {
             let driver = driver.as_deref().unwrap_or("its driver");
             self.warnings.extend(warning(interface, driver, &settings));
             let get = |name| settings.get(name).unwrap_or(0);
-            self.coalescing = Some(Interrupts {
+            self.coalescing = Some(PortCoalescing {
                 rx_usecs: get(Parameter::RxUsecs),
                 rx_frames: get(Parameter::RxFrames),
                 adaptive_rx: get(Parameter::AdaptiveRx) != 0,
@@ -138,7 +138,7 @@ impl Info {
             None => {}
         }
         match &self.coalescing {
-            Some(Interrupts { rx_usecs, rx_frames, adaptive_rx }) => outln!(
+            Some(PortCoalescing { rx_usecs, rx_frames, adaptive_rx }) => outln!(
                 "coalescing: rx-usecs {rx_usecs}, rx-frames {rx_frames}, adaptive-rx {}",
                 if *adaptive_rx { "on" } else { "off" }
             ),

@@ -1,6 +1,5 @@
-//! `earmark mx`: endpoints of MX, measured, tormented, and looked at.
+//! `earmark mx`: endpoints of MX: measurements, stress, and what runs.
 
-mod address;
 mod counters;
 mod info;
 mod peers;
@@ -44,10 +43,7 @@ pub enum MxCommand {
 }
 
 /// Does what the command says; the exit status.
-///
-/// # Errors
-/// What failed, on what, and what to do next.
-pub fn run(command: &MxCommand) -> Result<ExitCode> {
+pub(crate) fn run(command: &MxCommand) -> Result<ExitCode> {
     match command {
         MxCommand::Perf(args) => perf::run(args)?,
         MxCommand::Stream(args) => stream::run(args)?,

@@ -1,4 +1,4 @@
-//! `earmark mx peers`: who is on the segment.
+//! `earmark mx peers`: hosts on the segment.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use bench::options::number;
 use report::terminal::{Table, Width};
-use report::{errln, outln};
+use report::{errln, json, outln};
 
 /// What `earmark mx peers` takes.
 #[derive(Args, Debug)]
@@ -34,7 +34,7 @@ pub struct PeersArgs {
 
 /// A NIC of a host.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct Peer {
+struct SegmentHost {
     host: String,
     nic: String,
     /// The version of MX that it speaks.
@@ -44,9 +44,6 @@ struct Peer {
 }
 
 /// Prints who answers.
-///
-/// # Errors
-/// If the port cannot be opened, or does not work.
 pub(super) fn run(args: &PeersArgs) -> Result<()> {
     if let PortSpec::Udp(_) | PortSpec::UdpOn { .. } = args.port {
         bail!(
@@ -60,11 +57,10 @@ pub(super) fn run(args: &PeersArgs) -> Result<()> {
     let timeout = Duration::from_secs_f64(args.timeout);
     let peers = by_nic(discover(&mut *port, args.host.as_deref(), timeout)?);
     if args.json {
-        outln!("{}", serde_json::to_string_pretty(&peers)?);
-        return Ok(());
+        return json::print(&peers);
     }
     if peers.is_empty() {
-        errln!("nobody has answered; endpoints answer while a program has them open");
+        errln!("no host has answered; endpoints answer while a program has them open");
         return Ok(());
     }
     let mut table = Table::new([("host", 0), ("address", 0), ("endpoints", 0), ("version", 1)]);
@@ -77,14 +73,14 @@ pub(super) fn run(args: &PeersArgs) -> Result<()> {
 }
 
 /// Endpoints of a NIC together, hosts in the order of their names.
-fn by_nic(found: Vec<DiscoveredEndpoint>) -> Vec<Peer> {
+fn by_nic(found: Vec<DiscoveredEndpoint>) -> Vec<SegmentHost> {
     let mut nics: BTreeMap<(String, NicId, u16), Vec<u8>> = BTreeMap::new();
     for DiscoveredEndpoint { host, address, version } in found {
         nics.entry((host, address.nic, version)).or_default().push(address.endpoint);
     }
     let peer = |((host, nic, version), endpoints)| {
         let nic = NicId::to_string(&nic);
-        Peer { host, nic, version, endpoints }
+        SegmentHost { host, nic, version, endpoints }
     };
     nics.into_iter().map(peer).collect()
 }

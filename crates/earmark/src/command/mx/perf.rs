@@ -13,8 +13,8 @@ use super::session::{EndArgs, Partner, Session, Task};
 use base::quantiles::Quantiles;
 use bench::options::bytes;
 use bench::records::Distribution;
-use report::outln;
 use report::terminal::{Stream, Width, number};
+use report::{json, outln};
 
 /// What `earmark mx perf` takes.
 #[derive(Args, Debug)]
@@ -67,32 +67,22 @@ struct Row {
 /// Measures, or answers those who do.
 pub(super) fn run(args: &PerfArgs) -> Result<()> {
     let sizes = args.sizes()?;
-    let session = Session::open(&args.at)?;
-    let Some(peer) = &args.at.peer else {
-        session.serve(&args.at)?;
-        return session.close();
-    };
-    let peer = session.connect(&args.at, peer)?;
-    let columns = columns(Width::of_output());
-    if !args.json {
-        outln!("{}", columns.header());
-    }
-    let mut rows = Vec::new();
-    for size in sizes {
-        let row = if args.unidirectional {
-            one_way(&session, &peer, args, size)?
-        } else {
-            round_trips(&session, &peer, args, size)?
-        };
+    Session::run(&args.at, |session, peer| {
+        let columns = columns(Width::of_output());
         if !args.json {
-            outln!("{}", columns.row(&row.cells()));
+            outln!("{}", columns.header());
         }
-        rows.push(row);
-    }
-    if args.json {
-        outln!("{}", serde_json::to_string_pretty(&rows)?);
-    }
-    session.close()
+        let mut rows = Vec::new();
+        for size in sizes {
+            let measure = if args.unidirectional { one_way } else { round_trips };
+            let row = measure(session, peer, args, size)?;
+            if !args.json {
+                outln!("{}", columns.row(&row.cells()));
+            }
+            rows.push(row);
+        }
+        if args.json { json::print(&rows) } else { Ok(()) }
+    })
 }
 
 impl PerfArgs {

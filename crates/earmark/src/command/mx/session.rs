@@ -1,4 +1,4 @@
-//! What two ends of a measurement say to one another: one gives orders, the other obeys.
+//! What two ends of a measurement say to one another: one gives orders, the other follows them.
 //!
 //! ```text
 //!   client                             server
@@ -17,26 +17,26 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
 use clap::Args;
+use mx::address::Address;
 use mx::config::Config;
 use mx::ids::PeerId;
 use mx::matching::Match;
 use mx_io::discovery::{Peers, Target};
 use mx_io::endpoint::{Completed, Endpoint, EndpointOptions, RequestId, WaitMode};
 use mx_io::port::faulty::{Fault, Faults, FaultyPort, Tally};
-use mx_io::port::{self, LAST_ENDPOINT, PortSpec};
+use mx_io::port::{self, LAST_ENDPOINT, PortSpec, udp};
 use mx_io::report::{Dumper, Reporter, dump_on, serve};
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::SIGUSR1;
 use signal_hook::flag;
 use sys::signals::{ENDING, register};
 
-use super::address::display;
 use bench::marks::MarkNames;
 use bench::options::Text;
 use report::{errln, outln, output};
 
 /// An endpoint as these commands use it.
-pub(super) type End = Endpoint<Bytes, Vec<u8>>;
+pub(super) type BytesEndpoint = Endpoint<Bytes, Vec<u8>>;
 
 /// How long either side waits for the other one.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -111,9 +111,19 @@ pub(super) struct EndArgs {
     pub(super) once: bool,
 }
 
+/// An address as users of this port write it.
+fn display(port: &PortSpec, address: Address) -> String {
+    match port {
+        PortSpec::Udp(_) | PortSpec::UdpOn { .. } => {
+            format!("{}/{}", udp::socket_address(address.nic), address.endpoint)
+        }
+        PortSpec::Packet { .. } | PortSpec::Virtio(_) => address.to_string(),
+    }
+}
+
 /// An endpoint that others may look at.
 pub(super) struct Session {
-    pub(super) end: End,
+    pub(super) end: BytesEndpoint,
     tally: Option<Tally>,
     _dumper: Dumper,
     /// None if another endpoint of the same address is looked at already.
@@ -143,7 +153,7 @@ pub(super) struct Task {
 }
 
 impl Session {
-    pub(super) fn open(args: &EndArgs) -> Result<Self> {
+    fn open(args: &EndArgs) -> Result<Self> {
         let over = Arc::default();
         if args.peer.is_none() {
             // Before the endpoint has a thread, which signals would reach.
@@ -151,7 +161,7 @@ impl Session {
                 let mut signals = signals.into_iter();
                 signals.try_for_each(|signal| flag::register(signal, Arc::clone(&over)).map(drop))
             })
-            .context("prepare to be interrupted")?;
+            .context("take signals")?;
         }
         let numbers = args.endpoint.map_or(1..=LAST_ENDPOINT, |number| number..=number);
         let mut port = port::open_free(&args.port, numbers)?;
@@ -164,7 +174,7 @@ impl Session {
         let key = if args.peer.is_none() { args.key } else { 0 };
         let Text(MarkNames(marks)) = args.marks;
         let config = Config { mtu: port.mtu(), key, marks, ..Config::default() };
-        let end = End::open(
+        let end = BytesEndpoint::open(
             port,
             config,
             EndpointOptions { waiting: args.wait.into(), ..EndpointOptions::default() },
@@ -174,8 +184,21 @@ impl Session {
         Ok(Self { end, tally, _dumper, _reporter, over })
     }
 
+    /// Lets `measure` measure with the peer that `args` name; without one, serves others that do.
+    pub(super) fn run(
+        args: &EndArgs,
+        measure: impl FnOnce(&Self, &Partner) -> Result<()>,
+    ) -> Result<()> {
+        let session = Self::open(args)?;
+        match &args.peer {
+            Some(peer) => measure(&session, &session.connect(args, peer)?)?,
+            None => session.serve(args)?,
+        }
+        session.close()
+    }
+
     /// Connects to the one that measures with us.
-    pub(super) fn connect(&self, args: &EndArgs, peer: &Target) -> Result<Partner> {
+    fn connect(&self, args: &EndArgs, peer: &Target) -> Result<Partner> {
         let file = args.peers_file.as_deref().map(Peers::read).transpose()?;
         let address = self.end.resolve(peer, &file.unwrap_or_default(), NAMES)?;
         let name = display(&args.port, address);
@@ -243,8 +266,8 @@ impl Session {
         Ok(completed)
     }
 
-    /// Obeys orders until a signal ends it, or after the first client that has gone.
-    pub(super) fn serve(&self, args: &EndArgs) -> Result<()> {
+    /// Follows orders until a signal ends it, or after the first client that has gone.
+    fn serve(&self, args: &EndArgs) -> Result<()> {
         outln!("waiting at {}; Ctrl-C ends", display(&args.port, self.end.address()));
         let mut client = None;
         while let Some((id, order)) = self.next_order(client.filter(|_| args.once))? {
@@ -334,7 +357,7 @@ impl Session {
     }
 
     /// Ends in good order.
-    pub(super) fn close(self) -> Result<()> {
+    fn close(self) -> Result<()> {
         self.tell_faults();
         Ok(self.end.close(TIMEOUT)?)
     }

@@ -13,7 +13,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use sim::drive::{self, RunReport};
 
-use crate::command::merged::{Merging, print_shard};
+use crate::command::merge::{Merging, print_shard};
 use bench::environment::Environment;
 use bench::sweep::{Merged, Results, Shard, ShardArgs};
 use report::progress::Progress;
@@ -59,7 +59,7 @@ pub struct SoakArgs {
 struct Tally {
     seeds: u64,
     failed: u64,
-    failures: Vec<Failure>,
+    failures: Vec<FailedSeed>,
     digest: u64,
     messages: u64,
     frames: u64,
@@ -72,7 +72,7 @@ struct Tally {
 /// A seed that failed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Failure {
+struct FailedSeed {
     seed: u64,
     faults: Vec<String>,
     /// How to repeat it.
@@ -92,12 +92,12 @@ struct Soaked {
 
 /// What is printed.
 #[derive(Serialize)]
-struct Outcome {
+struct SoakOutcome {
     first_seed: u64,
     /// How many were played.
     seeds: u64,
     failed: u64,
-    failures: Vec<Failure>,
+    failures: Vec<FailedSeed>,
     /// Of all that happened: the same for the same seeds of the same Earmark, in any order.
     digest: String,
     messages: u64,
@@ -117,9 +117,6 @@ struct Outcome {
 
 /// Plays what `args` ask for, or a shard of it, and prints it; the exit status is 1 if a seed
 /// failed. That of a shard is 0: its failures are the merged result's.
-///
-/// # Errors
-/// If the cost cannot be read.
 pub(super) fn run(args: &SoakArgs) -> Result<ExitCode> {
     let soaked = soak(args, args.shard.shard.unwrap_or(Shard::WHOLE))?;
     if let Some(shard) = args.shard.shard {
@@ -136,9 +133,6 @@ pub(super) fn run(args: &SoakArgs) -> Result<ExitCode> {
 }
 
 /// Makes one outcome of what the shards of `of` have; the exit status.
-///
-/// # Errors
-/// If they are not those of one soak.
 pub(crate) fn merge(of: &SoakArgs, merging: &Merging<'_>) -> Result<ExitCode> {
     let merged: Merged<Soaked> = merging.results()?;
     let mut all: Option<Soaked> = None;
@@ -222,7 +216,7 @@ impl Tally {
         if !faults.is_empty() {
             let command = format!("earmark mx soak --first-seed {seed} --seeds 1");
             let faults = faults.into_iter().take(FAULTS).collect();
-            (tally.failed, tally.failures) = (1, vec![Failure { seed, faults, command }]);
+            (tally.failed, tally.failures) = (1, vec![FailedSeed { seed, faults, command }]);
         }
         if let Some(RunReport { hash, counts, messages, took, .. }) = report {
             tally.digest = Prng::new(hash.wrapping_add(seed)).next_u64();
@@ -269,10 +263,10 @@ impl Soaked {
         self.peak_rss_kib = self.peak_rss_kib.max(other.peak_rss_kib);
     }
 
-    fn sum_up(self, args: &SoakArgs) -> Outcome {
+    fn sum_up(self, args: &SoakArgs) -> SoakOutcome {
         let Self { tally, environment, cpu_s, wall_s, peak_rss_kib } = self;
         let Tally { seeds, failed, failures, digest, messages, .. } = tally;
-        Outcome {
+        SoakOutcome {
             first_seed: args.first_seed,
             seeds,
             failed,
@@ -293,7 +287,7 @@ impl Soaked {
     }
 }
 
-impl Outcome {
+impl SoakOutcome {
     fn exit_code(&self) -> ExitCode {
         if self.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
@@ -301,7 +295,7 @@ impl Outcome {
     fn print(&self) {
         let Self { first_seed, seeds, failed, failures, messages, frames, .. } = self;
         outln!("{seeds} seeds from {first_seed} on, {failed} of them failed");
-        for Failure { seed, faults, command } in failures {
+        for FailedSeed { seed, faults, command } in failures {
             outln!("seed {seed}; again: {command}");
             faults.iter().for_each(|fault| outln!("  {fault}"));
         }

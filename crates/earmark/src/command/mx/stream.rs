@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::session::{EndArgs, Partner, Session, Task};
 
 use bench::options::bytes;
-use report::outln;
+use report::{json, outln};
 
 /// What `earmark mx stream` takes.
 #[derive(Args, Debug)]
@@ -51,21 +51,16 @@ struct Rate {
 
 /// Measures, or receives from those who do.
 pub(super) fn run(args: &StreamArgs) -> Result<()> {
-    let session = Session::open(&args.at)?;
-    let Some(peer) = &args.at.peer else {
-        session.serve(&args.at)?;
-        return session.close();
-    };
-    let peer = session.connect(&args.at, peer)?;
-    let rate = measure(&session, &peer, args)?;
-    if args.json {
-        outln!("{}", serde_json::to_string_pretty(&rate)?);
-    } else {
+    Session::run(&args.at, |session, peer| {
+        let rate = measure(session, peer, args)?;
+        if args.json {
+            return json::print(&rate);
+        }
         let Rate { size, depth, count, seconds, messages_per_s, mb_per_s } = rate;
         outln!("{count} messages of {size} bytes, {depth} at a time: {seconds:.3} s");
         outln!("{messages_per_s:.0} messages/s, {mb_per_s:.1} MB/s");
-    }
-    session.close()
+        Ok(())
+    })
 }
 
 fn measure(session: &Session, peer: &Partner, args: &StreamArgs) -> Result<Rate> {

@@ -24,9 +24,6 @@ struct Shown<'a> {
 }
 
 /// Probes the hosts of a list; the status says whether all of them were.
-///
-/// # Errors
-/// If the list cannot be read.
 pub(super) fn run(path: &Path, pace: &Pace, is_json: bool) -> Result<ExitCode> {
     let hosts = read(path)?;
     ctrl_c::watch().context("take signals")?;

@@ -54,9 +54,6 @@ pub(super) fn policy(name: &str) -> Result<Policy, ExitCode> {
 }
 
 /// Prints what became of a policy, in lines for a terminal or as JSON; the status.
-///
-/// # Errors
-/// If it cannot be written as JSON.
 pub(super) fn run(
     name: &str,
     policy: &Policy,

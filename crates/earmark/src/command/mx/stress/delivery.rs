@@ -10,7 +10,7 @@ use bytes::Bytes;
 use mx::status::RequestError;
 use mx_io::endpoint::Completed;
 
-use super::order::{DeliveryOrder, Moment, Stream};
+use super::order::{DeliveryOrder, Moment, SendStream};
 
 /// The largest message, in bytes.
 pub(super) const MAX_SIZE: usize = 2 << 20;
@@ -97,7 +97,7 @@ impl DeliveryCheck {
     }
 
     fn in_flight(&self) -> MutexGuard<'_, InFlight> {
-        // Each step leaves the in_flight in order.
+        // Each step leaves it in order.
         self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -144,7 +144,8 @@ impl DeliveryCheck {
         *expected = expected.saturating_sub(1);
         let gap = std::mem::replace(since, Instant::now()).elapsed();
         let (from, serial, class) = parts(match_info);
-        let overtaken = in_flight.order.record(Stream { from, to, class }, serial, (posted, ended));
+        let overtaken =
+            in_flight.order.record(SendStream { from, to, class }, serial, (posted, ended));
         drop(in_flight);
         if let Some(later) = overtaken {
             self.fault(format!("{match_info:#x} came after message {later} of the same stream"));

@@ -1,7 +1,7 @@
 //! `earmark mx stress`: endpoints that do everything at once, while every byte is checked.
 //!
 //! Each endpoint has threads that send messages of all sizes to all others, a quarter of them
-//! synchronously, and threads that receive: from anybody, by match information, from one peer, by
+//! synchronously, and threads that receive: from any peer, by match information, from one peer, by
 //! probing and claiming, into too little memory, and with receives that are taken back. A message
 //! that is lost, comes twice or out of order, or has a wrong byte or status is a fault.
 
@@ -27,9 +27,9 @@ use signal_hook::consts::SIGUSR1;
 
 use self::delivery::{DeliveryCheck, STALL};
 use self::work::Party;
-use super::session::{End, Wait};
+use super::session::{BytesEndpoint, Wait};
 use bench::options::{Text, duration};
-use report::{errln, outln};
+use report::{errln, json, outln};
 
 /// How long an endpoint may take to connect, and to close.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -43,7 +43,7 @@ pub struct StressArgs {
     /// turns; those of one interface cannot reach each other, so packet and virtio need two
     #[arg(long, value_name = "PORT")]
     port: Vec<PortSpec>,
-    /// Endpoints
+    /// How many endpoints
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u8).range(2..=64))]
     endpoints: u8,
     /// Threads of each endpoint that send, and as many that receive
@@ -63,7 +63,7 @@ pub struct StressArgs {
     json: bool,
 }
 
-/// What happened.
+/// What a run has counted.
 #[derive(Debug, Serialize)]
 struct StressResult {
     seconds: f64,
@@ -132,7 +132,7 @@ pub(super) fn run(args: &StressArgs) -> Result<ExitCode> {
         reported: check.faults(),
     };
     if args.json {
-        outln!("{}", serde_json::to_string_pretty(&outcome)?);
+        json::print(&outcome)?;
     } else {
         outcome.print();
     }
@@ -143,7 +143,7 @@ pub(super) fn run(args: &StressArgs) -> Result<ExitCode> {
 fn gather(args: &StressArgs, tallies: &mut Vec<Tally>) -> Result<Vec<Party>> {
     let wire = Wire::new(1500, 1024)?;
     let life = EndpointOptions { waiting: args.wait.into(), ..EndpointOptions::default() };
-    let mut ends: Vec<End> = Vec::new();
+    let mut ends: Vec<BytesEndpoint> = Vec::new();
     for number in 1..=args.endpoints {
         let mut port: Box<dyn Port> = match args.spec(number.into()) {
             Some(spec) => port::open(spec, number)?,
@@ -168,7 +168,7 @@ fn gather(args: &StressArgs, tallies: &mut Vec<Tally>) -> Result<Vec<Party>> {
         }
         ensure!(
             !peers.is_empty(),
-            "endpoint {}: there is nobody it could reach, since a port of a NIC has one endpoint; \
+            "endpoint {}: it reaches no other endpoint, since a port of a NIC has one endpoint; \
              give a second --port, such as another socket of the NIC",
             addresses[number]
         );

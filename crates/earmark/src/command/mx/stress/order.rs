@@ -11,9 +11,9 @@ use std::collections::{HashMap, VecDeque};
 /// A moment, counted by the check.
 pub(super) type Moment = u64;
 
-/// Who sends to whom what fits the same receives.
+/// Messages that one thread sends to one endpoint and that fit the same receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Stream {
+pub(super) struct SendStream {
     /// The thread that sends.
     pub(super) from: u64,
     /// The endpoint that receives.
@@ -27,14 +27,14 @@ const MAX_MOMENTS: usize = 256;
 
 /// What has come of each stream.
 #[derive(Debug, Default)]
-pub(super) struct DeliveryOrder(HashMap<Stream, VecDeque<(Moment, u64)>>);
+pub(super) struct DeliveryOrder(HashMap<SendStream, VecDeque<(Moment, u64)>>);
 
 impl DeliveryOrder {
     /// Message `serial` has come by a receive of this span: a later message that had come before
     /// it was posted, if there was one.
     pub(super) fn record(
         &mut self,
-        stream: Stream,
+        stream: SendStream,
         serial: u64,
         (posted, ended): (Moment, Moment),
     ) -> Option<u64> {
@@ -59,13 +59,13 @@ mod tests {
     #[test]
     fn only_what_was_posted_after_the_end_of_a_later_one_is_out_of_order() {
         let mut order = DeliveryOrder::default();
-        let stream = Stream { from: 1, to: 2, class: 0 };
+        let stream = SendStream { from: 1, to: 2, class: 0 };
         assert_eq!(order.record(stream, 1, (0, 10)), None);
         assert_eq!(order.record(stream, 4, (5, 20)), None);
         assert_eq!(order.record(stream, 3, (15, 30)), None, "posted while the other was");
         assert_eq!(order.record(stream, 2, (21, 40)), Some(4));
-        assert_eq!(order.record(Stream { class: 1, ..stream }, 2, (21, 40)), None);
-        assert_eq!(order.record(Stream { from: 2, ..stream }, 2, (21, 40)), None);
+        assert_eq!(order.record(SendStream { class: 1, ..stream }, 2, (21, 40)), None);
+        assert_eq!(order.record(SendStream { from: 2, ..stream }, 2, (21, 40)), None);
         assert_eq!(order.record(stream, 5, (41, 50)), None);
     }
 }

@@ -11,7 +11,7 @@ use mx::matching::Match;
 use mx::status::RequestError;
 use mx_io::endpoint::{Completed, RequestId};
 
-use super::super::session::End;
+use super::super::session::BytesEndpoint;
 use super::delivery::{CLASS, DeliveryCheck, MAX_SIZE, count, match_info};
 use super::order::Moment;
 
@@ -28,8 +28,8 @@ const CLASSES: [usize; 8] = [0, 16, 128, 128, 1_500, 32 << 10, 200 << 10, MAX_SI
 pub(super) struct Party {
     /// Its place among them.
     pub(super) number: usize,
-    pub(super) end: End,
-    /// Whom it can reach, and their places.
+    pub(super) end: BytesEndpoint,
+    /// The peers that it reaches, and their places.
     pub(super) peers: Vec<(PeerId, usize)>,
 }
 
