@@ -3,7 +3,6 @@
 mod coalesce;
 mod command;
 mod config;
-mod control;
 mod costs;
 mod receive;
 mod rings;

@@ -68,16 +68,15 @@ impl Device {
                 now,
                 port,
                 watch,
-                receivers: &mut self.receivers,
                 senders: &mut self.senders,
                 pairs: &mut self.pairs,
                 spread: &mut self.spread,
                 is_spread_by_guest: &mut self.is_spread_by_guest,
                 has_rss: has(features, CTRL_VQ | MQ | RSS),
             };
-            let answer = target.carry_out(command);
+            let answer = target.carry_out(&command);
             let Some(mut live) = session.ring(index) else { return Ok(()) };
-            let wanted = answer_command(&mut live, head, &self.chain, answer);
+            let wanted = answer_command(&mut live, head, &self.chain, &answer);
             if wanted.map_err(|error| ProtocolViolation::Ring { index, error })? {
                 called = true;
             }

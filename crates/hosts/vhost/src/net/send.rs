@@ -186,10 +186,9 @@ impl Sender {
     }
 
     /// Takes the guest's coalescing parameters; `false` if they cannot be.
-    pub(super) fn coalesce(&mut self, now: Instant, usecs: u32, packets: u32) -> bool {
-        let Ok(moderation) = coalesce(self.moderation, usecs, packets) else {
-            return false;
-        };
+    pub(super) fn coalesce(&mut self, now: Instant, profile: Profile) -> bool {
+        let Profile { rx_usecs, rx_frames } = profile;
+        let Ok(moderation) = coalesce(self.moderation, rx_usecs, rx_frames) else { return false };
         self.moderation = moderation;
         // What is pending is handed over in the same round, by `serve`.
         let _ = self.vector.set_moderation(now, moderation, &Unseen::default());
