@@ -13,7 +13,7 @@ use crate::abi::{earmark_mx_endpoint_t, earmark_mx_request_t, earmark_mx_status_
 use crate::codes::{Return, earmark_mx_return_t};
 use crate::guard::{Failure, give, guard, place};
 use crate::handles::{self, Kind, OpenEndpoint};
-use crate::message::ReceiveBuffer;
+use crate::memory::CallerSegments;
 use crate::peers::timeout;
 
 /// Whether a request has ended. If so, result is 1, the status is filled in, and the request is
@@ -245,7 +245,7 @@ fn one(
     request: Option<&mut earmark_mx_request_t>,
     status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
     result: Option<&mut MaybeUninit<u32>>,
-    look: impl FnOnce(&OpenEndpoint, RequestId) -> Result<Option<Completed<ReceiveBuffer>>, MxError>,
+    look: impl FnOnce(&OpenEndpoint, RequestId) -> Result<Option<Completed<CallerSegments>>, MxError>,
 ) -> earmark_mx_return_t {
     handles::on(endpoint, |open| {
         let (request, answer) = (held(request)?, Answer::new(status, result)?);
@@ -261,7 +261,7 @@ fn one(
 /// The first end that is to be reported.
 fn any(
     open: &OpenEndpoint,
-    take: impl Fn() -> Result<Option<Completed<ReceiveBuffer>>, MxError>,
+    take: impl Fn() -> Result<Option<Completed<CallerSegments>>, MxError>,
 ) -> Result<Option<earmark_mx_status_t>, Failure> {
     loop {
         let Some(completed) = take()? else { return Ok(None) };

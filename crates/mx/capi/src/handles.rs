@@ -24,7 +24,7 @@ use crate::abi::{
 use crate::codes::{self, earmark_mx_return_t as Return};
 use crate::guard::{Failure, guard};
 use crate::library;
-use crate::message::{Outgoing, ReceiveBuffer};
+use crate::memory::{CallerSegments, Outgoing};
 
 slotmap::new_key_type! {
     struct EndpointKey;
@@ -51,7 +51,7 @@ pub(crate) struct Pending {
 }
 
 pub(crate) struct OpenEndpoint {
-    pub(crate) mx: Endpoint<Outgoing, ReceiveBuffer>,
+    pub(crate) mx: Endpoint<Outgoing, CallerSegments>,
     pub(crate) mtu: u16,
     /// The longest message that may be sent before anybody asks for it.
     pub(crate) eager_max: usize,
@@ -72,7 +72,7 @@ pub(crate) struct OpenEndpoint {
 
 impl OpenEndpoint {
     pub(crate) fn new(
-        mx: Endpoint<Outgoing, ReceiveBuffer>,
+        mx: Endpoint<Outgoing, CallerSegments>,
         mtu: u16,
         eager_max: usize,
         close_timeout: Duration,
@@ -154,7 +154,7 @@ impl OpenEndpoint {
 
     /// The status of a request that has ended, which is none any more; nothing if nobody is to
     /// hear of it.
-    pub(crate) fn end(&self, completed: &Completed<ReceiveBuffer>) -> Option<earmark_mx_status_t> {
+    pub(crate) fn end(&self, completed: &Completed<CallerSegments>) -> Option<earmark_mx_status_t> {
         let Completed { request, status, .. } = completed;
         let key = RequestKey::from(KeyData::from_ffi(status.context));
         let Some(pending) = self.requests().remove(key) else {

@@ -30,7 +30,7 @@
 //! completion.rs                test, wait, peek, cancel, forget, wakeup
 //! probe.rs, info.rs            messages that nobody has received; figures
 //! guard.rs, handles.rs         errors and panics; handles that are checked
-//! memory.rs, message.rs        memory of the user, and messages in it
+//! memory.rs                    memory of the user, and messages in it
 //! ```
 //!
 //! # What a C program cannot break
@@ -61,7 +61,6 @@ mod handles;
 pub mod info;
 pub mod library;
 mod memory;
-mod message;
 pub mod open;
 pub mod peers;
 pub mod probe;

@@ -13,8 +13,7 @@ use crate::abi::{
 use crate::codes::earmark_mx_return_t;
 use crate::guard::{Failure, place};
 use crate::handles::{self, Kind, OpenEndpoint};
-use crate::memory::{CallerSegments, lent};
-use crate::message::{Outgoing, ReceiveBuffer};
+use crate::memory::{CallerSegments, Outgoing, lent};
 
 /// Sends a message. The request ends when its memory may be used again; whether the message was
 /// received only earmark_mx_issend() tells. Without a request nobody hears of the end, and the
@@ -117,7 +116,7 @@ fn send(
     // receiver says when it has all. With many copies on their way, nothing more is sent eagerly.
     let announces = synchronous || is_eager && open.copies.are_many() && issue.request.is_some();
     let copies = issue.request.is_none() || is_eager && !announces;
-    let source = if copies { Outgoing::copied(&from, &open.copies) } else { Outgoing::lent(from) };
+    let source = if copies { Outgoing::copied(&from, &open.copies) } else { Outgoing::Lent(from) };
     let send = |context| {
         let sent = open.mx.with_engine(|engine, now| {
             if announces {
@@ -141,9 +140,8 @@ fn receive(
     // Without one, nobody would know when the memory may be looked at.
     let request = Some(place(issue.request, "request")?);
     let receive = |context| {
-        let place = ReceiveBuffer(into);
         let posted =
-            open.mx.with_engine(|engine, now| engine.irecv(now, source, wanted, place, context));
+            open.mx.with_engine(|engine, now| engine.irecv(now, source, wanted, into, context));
         posted.map(RequestId::Receive)
     };
     Issue { request, ..issue }.make(open, Kind::Receive, receive)

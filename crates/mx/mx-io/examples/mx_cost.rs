@@ -38,7 +38,7 @@ mod traffic;
 
 use kinds::{A, B, PortPair, Veth};
 
-type End = Endpoint<Bytes, Vec<u8>>;
+type TestEndpoint = Endpoint<Bytes, Vec<u8>>;
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Round trips of a measurement, and how many before it are not counted.
@@ -103,11 +103,15 @@ fn veth(mtu: u16) -> Veth {
     veth
 }
 
-fn endpoints(veth: &Veth, mtu: u16, waiting: WaitMode) -> Result<(End, End, PeerId), AnyError> {
-    let open = |host, number| -> Result<End, AnyError> {
+fn endpoints(
+    veth: &Veth,
+    mtu: u16,
+    waiting: WaitMode,
+) -> Result<(TestEndpoint, TestEndpoint, PeerId), AnyError> {
+    let open = |host, number| -> Result<TestEndpoint, AnyError> {
         let port = veth.port(host, number)?;
         let config = Config { mtu, ..Config::default() };
-        Ok(End::open(
+        Ok(TestEndpoint::open(
             Box::new(port),
             config,
             EndpointOptions { progress: Progress::Thread, waiting },
@@ -217,8 +221,8 @@ type Stream = (usize, usize, usize);
 
 /// How long it takes until all messages have been received.
 fn stream(
-    a: &End,
-    b: &End,
+    a: &TestEndpoint,
+    b: &TestEndpoint,
     to_b: PeerId,
     (size, count, depth): Stream,
 ) -> Result<Duration, AnyError> {
@@ -277,7 +281,7 @@ fn tcp_stream(veth: &Veth) -> Result<Value, AnyError> {
 fn one_thread(pair: PortPair) -> Result<[Value; 2], AnyError> {
     let open = |port: Box<dyn Port>| {
         let life = EndpointOptions { progress: Progress::Manual, waiting: WaitMode::Spin };
-        End::open(port, Config::default(), life)
+        TestEndpoint::open(port, Config::default(), life)
     };
     let (a, b) = (open(pair.a)?, open(pair.b)?);
     pin(0);
@@ -289,7 +293,7 @@ fn one_thread(pair: PortPair) -> Result<[Value; 2], AnyError> {
         }
     };
     let message = Bytes::from_static(&[7; SMALL]);
-    let receive = |end: &End| -> Result<(), MxError> {
+    let receive = |end: &TestEndpoint| -> Result<(), MxError> {
         let request = end.irecv(None, Match::ANY, vec![0; SMALL])?;
         while end.test(request)?.is_none() {}
         Ok(())

@@ -8,6 +8,8 @@ mod copies;
 
 use std::sync::Arc;
 
+use mx::buffers::{Sink, Source};
+
 pub use copies::{Copied, Copies};
 
 /// A part of memory that is lent.
@@ -190,6 +192,34 @@ impl<P: AsRef<[Segment]>, const SHORT: usize> Payload<P, SHORT> {
         };
         let rest = bytes.get(offset..).unwrap_or_default();
         &rest[..most.min(rest.len())]
+    }
+}
+
+impl<P: AsRef<[Segment]>, const SHORT: usize> Source for Payload<P, SHORT> {
+    fn length(&self) -> u64 {
+        Self::length(self) as u64
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8]) {
+        Self::read(self, offset as usize, into);
+    }
+
+    fn piece(&self, offset: u64, most: usize) -> &[u8] {
+        Self::piece(self, offset as usize, most)
+    }
+}
+
+impl<P: AsRef<[Segment]>> Sink for Segments<P> {
+    fn capacity(&self) -> u64 {
+        self.length as u64
+    }
+
+    fn write(&mut self, offset: u64, from: &[u8]) {
+        Self::write(self, offset as usize, from);
+    }
+
+    fn piece(&mut self, offset: u64, most: usize) -> &mut [u8] {
+        self.place(offset as usize, most)
     }
 }
 

@@ -16,7 +16,7 @@ use mx_io::port::NicId;
 use mx_io::port::wire::Wire;
 use mx_io::report;
 
-type End = Endpoint<Bytes, Vec<u8>>;
+type TestEndpoint = Endpoint<Bytes, Vec<u8>>;
 
 const SECOND: Duration = Duration::from_secs(1);
 /// Far longer than anything takes, however busy the machine is.
@@ -29,18 +29,18 @@ fn lives() -> impl Iterator<Item = EndpointOptions> {
     })
 }
 
-fn pair(config: Config, life: EndpointOptions) -> (End, End) {
+fn pair(config: Config, life: EndpointOptions) -> (TestEndpoint, TestEndpoint) {
     let wire = Wire::new(1500, 512).unwrap();
     (open(&wire, 1, config, life), open(&wire, 2, config, life))
 }
 
-fn open(wire: &Wire, number: u8, config: Config, life: EndpointOptions) -> End {
+fn open(wire: &Wire, number: u8, config: Config, life: EndpointOptions) -> TestEndpoint {
     let port = wire.port(NicId([2, 0, 0, 0, 0, number]), number).unwrap();
-    End::open(Box::new(port), config, life).unwrap()
+    TestEndpoint::open(Box::new(port), config, life).unwrap()
 }
 
 /// Peers that are connected; without progress threads both have to be driven.
-fn connect(a: &End, b: &End) -> PeerId {
+fn connect(a: &TestEndpoint, b: &TestEndpoint) -> PeerId {
     scope(|scope| {
         let connecting = scope.spawn(|| a.connect(b.address(), 0, LONG));
         while !connecting.is_finished() {
@@ -50,7 +50,7 @@ fn connect(a: &End, b: &End) -> PeerId {
     })
 }
 
-fn receive(end: &End, size: usize) -> Completed<Vec<u8>> {
+fn receive(end: &TestEndpoint, size: usize) -> Completed<Vec<u8>> {
     let request = end.irecv(None, Match::ANY, vec![0; size]).unwrap();
     end.wait(request, Some(LONG)).unwrap().expect("a message")
 }

@@ -12,22 +12,26 @@ use mx_io::port::NicId;
 use mx_io::port::faulty::{Fault, FaultyPort, Tally};
 use mx_io::port::wire::Wire;
 
-type End = Endpoint<Bytes, Vec<u8>>;
+type TestEndpoint = Endpoint<Bytes, Vec<u8>>;
 
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Two endpoints whose ports make these faults.
-fn pair(faults: &str) -> [(End, Tally); 2] {
+fn pair(faults: &str) -> [(TestEndpoint, Tally); 2] {
     let wire = Wire::new(1500, 512).unwrap();
     [1, 2].map(|number| {
         let port = wire.port(NicId([2, 0, 0, 0, 0, number]), number).unwrap();
         let port = FaultyPort::new(Box::new(port), &faults.parse().unwrap());
         let tally = port.tally();
-        (End::open(Box::new(port), Config::default(), EndpointOptions::default()).unwrap(), tally)
+        (
+            TestEndpoint::open(Box::new(port), Config::default(), EndpointOptions::default())
+                .unwrap(),
+            tally,
+        )
     })
 }
 
-fn wait(end: &End, request: mx_io::endpoint::RequestId) -> Completed<Vec<u8>> {
+fn wait(end: &TestEndpoint, request: mx_io::endpoint::RequestId) -> Completed<Vec<u8>> {
     end.wait(request, Some(PATIENCE)).unwrap().unwrap_or_else(|| panic!("hangs: {}", end.dump()))
 }
 

@@ -23,21 +23,21 @@ use mx_io::memory::Segment;
 pub(crate) const MAX_PARTS: usize = 4;
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Parts {
+pub(crate) struct MessageParts {
     parts: [Segment; MAX_PARTS],
     count: usize,
 }
 
-impl AsRef<[Segment]> for Parts {
+impl AsRef<[Segment]> for MessageParts {
     fn as_ref(&self) -> &[Segment] {
         &self.parts[..self.count]
     }
 }
 
-pub(crate) type Segments = mx_io::memory::Segments<Parts>;
+pub(crate) type Segments = mx_io::memory::Segments<MessageParts>;
 
 pub(crate) fn nothing() -> Segments {
-    Segments::new(Parts { parts: [Segment::NOTHING; MAX_PARTS], count: 0 })
+    Segments::new(MessageParts { parts: [Segment::NOTHING; MAX_PARTS], count: 0 })
 }
 
 /// What is left of memory in one piece after so many bytes.
@@ -52,7 +52,7 @@ pub(crate) fn first(of: &Segments) -> Segment {
 fn of_one(segment: Segment) -> Segments {
     let mut parts = [Segment::NOTHING; MAX_PARTS];
     parts[0] = segment;
-    Segments::new(Parts { parts, count: 1 })
+    Segments::new(MessageParts { parts, count: 1 })
 }
 
 /// Memory in one piece.
@@ -83,7 +83,7 @@ pub(crate) unsafe fn of(list: *const iovec, count: usize) -> Option<Segments> {
         // JUSTIFICATION: C passes memory by its address.
         *part = unsafe { Segment::new(iovec.iov_base.cast(), iovec.iov_len) };
     }
-    Some(Segments::new(Parts { parts, count }))
+    Some(Segments::new(MessageParts { parts, count }))
 }
 
 macro_rules! borrow_iov {
@@ -107,18 +107,6 @@ mod tests {
             iov_len: part.len(),
         };
         parts.iter_mut().map(iovec).collect()
-    }
-
-    #[test]
-    fn list_is_one_message() {
-        let (mut a, mut b) = (*b"ab", *b"cdefg");
-        let iovecs = list(&mut [&mut a, &mut b]);
-        let segments = borrow_iov!(of, iovecs.as_ptr(), iovecs.len()).unwrap();
-        let mut whole = [0; 7];
-        segments.read(0, &mut whole);
-        assert_eq!((&whole, segments.length()), (b"abcdefg", 7));
-        segments.write(1, b"XYZ");
-        assert_eq!((a, b), (*b"aX", *b"YZefg"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use mx::ids::PeerId;
 use mx_io::memory::{Copies, Payload};
 
 use crate::bits::HEADER;
-use crate::memory::{self, Parts, Segments};
+use crate::memory::{self, MessageParts, Segments};
 
 /// Messages up to here are kept within their request.
 const SHORT: usize = 96;
@@ -33,7 +33,7 @@ impl Backlog {
     }
 }
 
-type Body = Payload<Parts, SHORT>;
+type Body = Payload<MessageParts, SHORT>;
 
 #[derive(Debug)]
 pub(crate) struct Outgoing {

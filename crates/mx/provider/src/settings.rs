@@ -20,7 +20,7 @@ const PEER_TIMEOUT: &str = "EARMARK_PEER_TIMEOUT";
 
 /// What is set, or why it cannot be.
 #[derive(Clone, Debug)]
-pub(crate) struct Settings {
+pub(crate) struct ProviderSettings {
     pub(crate) port: PortSpec,
     pub(crate) faults: Faults,
     pub(crate) verbose: bool,
@@ -28,8 +28,8 @@ pub(crate) struct Settings {
 }
 
 /// The settings of this process. What is wrong with them is reported once, on standard error.
-pub(crate) fn get() -> Option<&'static Settings> {
-    static SETTINGS: OnceLock<Option<Settings>> = OnceLock::new();
+pub(crate) fn get() -> Option<&'static ProviderSettings> {
+    static SETTINGS: OnceLock<Option<ProviderSettings>> = OnceLock::new();
     let settings = || {
         let settings = read(|name| std::env::var(name).ok(), ethernet)?;
         let is_there = settings.port.check();
@@ -63,7 +63,7 @@ fn is_verbose(variable: impl Fn(&str) -> Option<String>) -> bool {
 fn read(
     variable: impl Fn(&str) -> Option<String>,
     interfaces: impl Fn() -> Vec<String>,
-) -> Result<Settings, String> {
+) -> Result<ProviderSettings, String> {
     let wrong = |name: &str, value: &str, why: &str| format!("{name}={value}: {why}");
     let port = match variable(PORT) {
         Some(text) => text.parse().map_err(|error: String| wrong(PORT, &text, &error))?,
@@ -85,7 +85,7 @@ fn read(
         // A rank may be stopped, or its machine be busy; that must not end a job.
         None => Duration::from_secs(60),
     };
-    Ok(Settings { port, faults, verbose, peer_timeout })
+    Ok(ProviderSettings { port, faults, verbose, peer_timeout })
 }
 
 fn only_one(interfaces: &[String]) -> Result<PortSpec, String> {
@@ -112,7 +112,7 @@ fn ethernet() -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn with(variables: &[(&str, &str)], interfaces: &[&str]) -> Result<Settings, String> {
+    fn with(variables: &[(&str, &str)], interfaces: &[&str]) -> Result<ProviderSettings, String> {
         let variable = |name: &str| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())

@@ -12,7 +12,7 @@ use crate::address::{Address, NicId};
 use crate::buffers::{Sink, Source};
 use crate::counters::DropReason;
 use crate::ids::PeerId;
-use crate::peer::{Arrival, ConnectionState, Expected, Item, Peer, Segment};
+use crate::peer::{ConnectionState, Expected, FrameOrder, Item, Peer, Segment};
 use crate::status::{Event, RequestError};
 use crate::wire::{
     self, BULK_PAYLOAD, Body, FrameType, Header, Nack, NackReason, REFUSAL, RUN_HEAD,
@@ -260,23 +260,23 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         // One peer takes no more than it leaves to the others.
         let free = self.config.early_bytes.saturating_sub(self.early_bytes);
         match peer.inbound.place(header.seq) {
-            Arrival::Next => peer.liveness.received(Expected::NextFrame, now),
-            Arrival::Early if peer.inbound.early_bytes() + bytes.len() as u64 <= free => {
+            FrameOrder::Next => peer.liveness.received(Expected::NextFrame, now),
+            FrameOrder::Early if peer.inbound.early_bytes() + bytes.len() as u64 <= free => {
                 self.early_bytes += bytes.len() as u64;
                 peer.inbound.keep(header.seq, bytes);
                 peer.inbound.ack_now();
                 return Ok(());
             }
-            Arrival::Early => {
+            FrameOrder::Early => {
                 self.counters.drop(DropReason::NoMemory);
                 return Ok(());
             }
-            Arrival::Seen => {
+            FrameOrder::Seen => {
                 peer.inbound.ack_now();
                 self.counters.drop(DropReason::Duplicate);
                 return Ok(());
             }
-            Arrival::Beyond => {
+            FrameOrder::Beyond => {
                 self.counters.drop(DropReason::BeyondWindow);
                 return Ok(());
             }

@@ -14,7 +14,7 @@ pub(crate) const MAX_EARLY: usize = BITMAP * 8;
 
 /// What to do with a numbered frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arrival {
+pub(crate) enum FrameOrder {
     Next,
     /// Others before it are missing.
     Early,
@@ -48,21 +48,21 @@ impl Inbound {
         self.next
     }
 
-    pub(crate) fn place(&self, seq: Seq) -> Arrival {
+    pub(crate) fn place(&self, seq: Seq) -> FrameOrder {
         match seq.after(self.next) {
-            0 => Arrival::Next,
+            0 => FrameOrder::Next,
             ahead @ 1.. if ahead as usize <= MAX_EARLY => {
                 let kept = self.early.get(ahead as usize).is_some_and(Option::is_some);
-                if kept { Arrival::Seen } else { Arrival::Early }
+                if kept { FrameOrder::Seen } else { FrameOrder::Early }
             }
-            1.. => Arrival::Beyond,
-            _ => Arrival::Seen,
+            1.. => FrameOrder::Beyond,
+            _ => FrameOrder::Seen,
         }
     }
 
     pub(crate) fn keep(&mut self, seq: Seq, frame: &[u8]) {
         let ahead = seq.after(self.next) as usize;
-        debug_assert_eq!(self.place(seq), Arrival::Early, "{seq} after {}", self.next);
+        debug_assert_eq!(self.place(seq), FrameOrder::Early, "{seq} after {}", self.next);
         if self.early.len() <= ahead {
             self.early.resize_with(ahead + 1, || None);
         }
@@ -147,25 +147,25 @@ mod tests {
         let first = Seq(u32::MAX - 1);
         let mut inbound = Inbound::new(first);
         for ahead in [3, 1, 2, 9] {
-            assert_eq!(inbound.place(first.plus(ahead)), Arrival::Early);
+            assert_eq!(inbound.place(first.plus(ahead)), FrameOrder::Early);
             inbound.keep(first.plus(ahead), &[ahead as u8; 4]);
-            assert_eq!(inbound.place(first.plus(ahead)), Arrival::Seen);
+            assert_eq!(inbound.place(first.plus(ahead)), FrameOrder::Seen);
         }
         assert_eq!(inbound.early_bytes(), 16);
         let mut bitmap = [0; BITMAP];
         assert_eq!(inbound.bitmap(&mut bitmap), 2);
         assert_eq!(bitmap[..2], [0b0000_0111, 0b0000_0001]);
-        assert_eq!(inbound.place(first), Arrival::Next);
+        assert_eq!(inbound.place(first), FrameOrder::Next);
         let mut came = Vec::new();
         while let Some(frame) = inbound.advance() {
             came.push(frame[0]);
         }
         assert_eq!(came, [1, 2, 3]);
         assert_eq!((inbound.next(), inbound.early_bytes()), (first.plus(4), 4));
-        assert_eq!(inbound.place(first.plus(3)), Arrival::Seen);
-        assert_eq!(inbound.place(first.plus(9)), Arrival::Seen);
-        assert_eq!(inbound.place(first.plus(4 + MAX_EARLY as u32)), Arrival::Early);
-        assert_eq!(inbound.place(first.plus(5 + MAX_EARLY as u32)), Arrival::Beyond);
+        assert_eq!(inbound.place(first.plus(3)), FrameOrder::Seen);
+        assert_eq!(inbound.place(first.plus(9)), FrameOrder::Seen);
+        assert_eq!(inbound.place(first.plus(4 + MAX_EARLY as u32)), FrameOrder::Early);
+        assert_eq!(inbound.place(first.plus(5 + MAX_EARLY as u32)), FrameOrder::Beyond);
     }
 
     #[test]

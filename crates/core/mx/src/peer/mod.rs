@@ -7,7 +7,7 @@ mod outbound;
 mod rtt;
 
 pub(crate) use congestion::Congestion;
-pub(crate) use inbound::{Arrival, Inbound};
+pub(crate) use inbound::{FrameOrder, Inbound};
 pub(crate) use liveness::{Expected, Liveness};
 pub(crate) use outbound::{Item, Outbound, Resent, Segment};
 

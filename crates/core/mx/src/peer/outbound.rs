@@ -133,7 +133,7 @@ pub(crate) struct Outbound {
 
 /// What an acknowledgement changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Progress {
+pub(crate) struct AckProgress {
     /// Frames that were not acknowledged before.
     pub(crate) frames: u32,
     pub(crate) lost: u32,
@@ -323,13 +323,13 @@ impl Outbound {
         bitmap: &[u8],
         config: &Config,
         mut done: impl FnMut(Segment),
-    ) -> Option<Progress> {
+    ) -> Option<AckProgress> {
         let count = ack.after(self.first);
         if count > self.sent.len() as i32 {
             return None;
         }
         let was_limiting = self.in_flight >= self.congestion.window();
-        let mut progress = Progress::default();
+        let mut progress = AckProgress::default();
         for _ in 0..count {
             let frame = self.sent.pop_front()?;
             self.first = self.first.plus(1);
@@ -357,7 +357,7 @@ impl Outbound {
 
     /// How much the way carries: what was delivered while a frame was under way, as a part of the
     /// time that this took, for the time that it takes when there is no queue.
-    fn update_bdp(&mut self, now: Instant, progress: &Progress) {
+    fn update_bdp(&mut self, now: Instant, progress: &AckProgress) {
         let Some((sent_at, before)) = progress.sample else { return };
         let took = now.since(sent_at).as_nanos().max(1);
         let frames = (self.delivered - before).saturating_mul(self.rtt.min().as_nanos()) / took;
@@ -368,7 +368,7 @@ impl Outbound {
         self.bdp_frames[0] = self.bdp_frames[0].max(frames.min(u64::from(self.window)) as u32);
     }
 
-    fn on_bitmap(&mut self, now: Instant, bitmap: &[u8], progress: &mut Progress) {
+    fn on_bitmap(&mut self, now: Instant, bitmap: &[u8], progress: &mut AckProgress) {
         for (byte, bits) in bitmap.iter().enumerate() {
             let mut bits = *bits;
             while bits != 0 {
@@ -383,7 +383,7 @@ impl Outbound {
         }
     }
 
-    fn arrived(&mut self, now: Instant, frame: SentFrame, progress: &mut Progress) {
+    fn arrived(&mut self, now: Instant, frame: SentFrame, progress: &mut AckProgress) {
         match frame.state {
             State::Sent => self.in_flight -= 1,
             State::Lost => self.lost -= 1,
@@ -410,7 +410,7 @@ impl Outbound {
     }
 
     /// Whatever was sent well before the latest that arrived is lost.
-    fn find_lost(&mut self, now: Instant, config: &Config, progress: &mut Progress) {
+    fn find_lost(&mut self, now: Instant, config: &Config, progress: &mut AckProgress) {
         if self.in_flight == 0 {
             return;
         }

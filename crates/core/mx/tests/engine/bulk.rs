@@ -173,7 +173,7 @@ fn peer_that_connects_again_has_the_path_that_there_is() {
     pair.ends[0].close(pair.now);
     pair.run(secs(2));
     assert!(!pair.ends[1].has_peer(peer));
-    let fresh = support::End::new(Config::default(), address(0), 99).unwrap();
+    let fresh = support::Engine::new(Config::default(), address(0), 99).unwrap();
     pair.ends[0] = fresh;
     pair.ends[0].set_bulk_path(pair.now, address(1), BulkPath::Open);
     let peer = pair.ends[0].connect(pair.now, address(1), 0, secs(1)).unwrap();

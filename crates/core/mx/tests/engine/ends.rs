@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use crate::support::{End, EnginePair, address, frame_type, pattern, secs};
+use crate::support::{Engine, EnginePair, address, frame_type, pattern, secs};
 use base::time::Duration;
 use mx::config::Config;
 use mx::endpoint::Usage;
@@ -37,7 +37,7 @@ fn a_message_that_breaks_off_gives_its_memory_back() {
     pair.run(Duration::from_millis(10));
     assert_eq!(pair.ends[1].usage().unexpected_bytes, 10_000);
     pair.tap = Box::new(|_, _| true);
-    pair.ends[0] = End::new(Config::default(), address(0), 5).unwrap();
+    pair.ends[0] = Engine::new(Config::default(), address(0), 5).unwrap();
     pair.ends[0].connect(pair.now, address(1), 0, secs(1)).unwrap();
     pair.run(secs(1));
     assert!(matches!(pair.take(1)[..], [Event::Lost(_, RequestError::Restarted)]));
@@ -93,7 +93,7 @@ fn a_silent_peer_is_lost_in_time() {
         pair.run(secs(100));
         assert!(pair.take(0).is_empty(), "nobody owes anything");
         pair.tap = Box::new(|_, _| false);
-        let send = if synchronous { End::issend } else { End::isend };
+        let send = if synchronous { Engine::issend } else { Engine::isend };
         send(&mut pair.ends[0], pair.now, to, 1, pattern(size), 0).unwrap();
         pair.run(Duration::from_millis(499));
         assert!(!pair.take(0).iter().any(|event| matches!(event, Event::Lost(..))));
@@ -104,27 +104,6 @@ fn a_silent_peer_is_lost_in_time() {
         pair.run(secs(10));
         assert_eq!(pair.ends[0].deadline(), None);
     }
-}
-
-#[test]
-fn a_pause_of_two_seconds_loses_nothing() {
-    let (mut pair, [to, from]) = EnginePair::connected(Config::default());
-    for size in [5, 10_000, 200_000] {
-        pair.ends[1].irecv(pair.now, Some(from), Match::exact(1), vec![0; size], 0).unwrap();
-        pair.ends[0].isend(pair.now, to, 1, pattern(size), 0).unwrap();
-    }
-    pair.ends[1].irecv(pair.now, Some(from), Match::exact(2), vec![0; 5], 0).unwrap();
-    pair.asleep = [false, true];
-    pair.run(secs(2));
-    pair.ends[0].isend(pair.now, to, 2, pattern(5), 0).unwrap();
-    pair.asleep = [false, false];
-    pair.run(secs(1));
-    let came = pair
-        .take(1)
-        .into_iter()
-        .filter(|event| matches!(event, Event::Received(_, status, _) if status.result == Ok(())));
-    assert_eq!(came.count(), 4);
-    assert!(pair.take(0).iter().all(|event| matches!(event, Event::Sent(..))));
 }
 
 #[test]

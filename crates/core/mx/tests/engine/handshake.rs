@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::support::{self, End, EnginePair, address, frame_type, pattern, secs};
+use crate::support::{self, Engine, EnginePair, address, frame_type, pattern, secs};
 use base::time::Duration;
 use mx::config::Config;
 use mx::matching::Match;
@@ -125,7 +125,7 @@ fn a_replayed_request_breaks_nothing() {
     });
     assert!(talks(&mut pair, 0));
     let restart =
-        |pair: &mut EnginePair| pair.ends[0] = End::new(config(), address(0), 123).unwrap();
+        |pair: &mut EnginePair| pair.ends[0] = Engine::new(config(), address(0), 123).unwrap();
     for _ in 0..3 {
         let old = kept.borrow()[0].clone();
         pair.ends[1].handle_frame(pair.now, address(0).nic, &old);
@@ -153,7 +153,7 @@ fn requests_to_an_earlier_life_end() {
     pair.ends[1].irecv(pair.now, None, Match::exact(4), vec![0; 9], 4).unwrap();
     pair.run(secs(0));
     pair.take(1);
-    pair.ends[0] = End::new(config(), address(0), 123).unwrap();
+    pair.ends[0] = Engine::new(config(), address(0), 123).unwrap();
     pair.run(secs(6));
     let events = pair.take(1);
     let mut results: Vec<_> = events
@@ -209,7 +209,7 @@ fn what_is_sent_to_one_that_asked_and_died_goes_to_the_next_life_as_a_whole() {
     pair.ends[1].isend(pair.now, peer, 1, pattern(9_000), 0).unwrap();
     // The next life permits less than the one that asked.
     let less = Config { peer_credit: 9_500, ..config() };
-    pair.ends[0] = End::new(less, address(0), 99).unwrap();
+    pair.ends[0] = Engine::new(less, address(0), 99).unwrap();
     assert_eq!(pair.ends[1].connect(pair.now, address(0), KEY, secs(1)), Ok(peer));
     for _ in 0..3 {
         pair.ends[1].isend(pair.now, peer, 1, pattern(9_000), 0).unwrap();
@@ -231,7 +231,7 @@ fn a_replayed_request_does_not_pass_for_an_answer() {
     let mut out = [0; 1500];
     let outgoing = pair.ends[0].transmit(pair.now, &mut out).unwrap();
     // The next life is asked, and at the same time the network delivers what the last one asked.
-    pair.ends[0] = End::new(config(), address(0), 99).unwrap();
+    pair.ends[0] = Engine::new(config(), address(0), 99).unwrap();
     pair.ends[1].connect(pair.now, address(0), KEY, secs(1)).unwrap();
     pair.ends[1].handle_frame(pair.now, address(0).nic, &out[..outgoing.length]);
     assert!(talks(&mut pair, 1) && talks(&mut pair, 0));
@@ -242,7 +242,7 @@ fn a_replayed_request_does_not_pass_for_an_answer() {
 fn a_later_life_that_comes_during_a_close_is_closed_too() {
     let mut pair = EnginePair::new(config());
     assert!(talks(&mut pair, 0));
-    pair.ends[0] = End::new(config(), address(0), 99).unwrap();
+    pair.ends[0] = Engine::new(config(), address(0), 99).unwrap();
     only_ask(&mut pair);
     pair.ends[1].close(pair.now);
     pair.run(secs(1));

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use crate::support::{End, EnginePair, address, frame_type, pattern, secs};
+use crate::support::{Engine, EnginePair, address, frame_type, pattern, secs};
 use base::time::Duration;
 use mx::config::Config;
 use mx::endpoint::Endpoint;
@@ -141,7 +141,7 @@ fn credit_may_run_out_and_is_announced_instead() {
     }
     pair.run(secs(0));
     assert_eq!(pair.ends[0].counters().without_credit, 2, "credit came back");
-    let _: &End = &pair.ends[0];
+    let _: &Engine = &pair.ends[0];
 }
 
 #[test]

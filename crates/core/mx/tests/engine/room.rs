@@ -1,7 +1,7 @@
 //! What all peers share: one that takes all it can get leaves enough for the others.
 
 use crate::support::guest::{Guest, nic, request};
-use crate::support::{End, address};
+use crate::support::{Engine, address};
 use base::time::{Duration, Instant};
 use bytes::Bytes;
 use mx::address::NicId;
@@ -15,18 +15,18 @@ const NOW: Instant = Instant::from_micros(1);
 /// No receive takes messages with this match information.
 const UNWANTED: u64 = 1 << 40;
 
-fn end(config: Config) -> End {
-    End::new(config, address(1), 3).unwrap()
+fn end(config: Config) -> Engine {
+    Engine::new(config, address(1), 3).unwrap()
 }
 
 /// Announces messages until it is asked not to; how many.
-fn announces_all(end: &mut End, guest: &mut Guest) -> u32 {
+fn announces_all(end: &mut Engine, guest: &mut Guest) -> u32 {
     for count in 1..1 << 20 {
         guest.announces(end, NOW, UNWANTED | u64::from(count));
-        guest.listens(end, NOW);
+        guest.receives(end, NOW);
         // An acknowledgement is due after 250 us, or with the next probe.
-        guest.says(end, NOW, &Body::Probe);
-        guest.listens(end, NOW);
+        guest.sends(end, NOW, &Body::Probe);
+        guest.receives(end, NOW);
         if guest.is_full {
             return count;
         }
@@ -34,7 +34,7 @@ fn announces_all(end: &mut End, guest: &mut Guest) -> u32 {
     panic!("one peer may send any number");
 }
 
-fn events(end: &mut End) -> Vec<Event<Vec<u8>>> {
+fn events(end: &mut Engine) -> Vec<Event<Vec<u8>>> {
     std::iter::from_fn(|| end.poll_event()).collect()
 }
 
@@ -48,15 +48,15 @@ fn one_peer_leaves_room_for_the_messages_of_others() {
     events(&mut end);
     // Whether they are expected or not, short or long.
     for first in [true, false] {
-        let receive = |end: &mut End| {
+        let receive = |end: &mut Engine| {
             end.irecv(NOW, None, Match::exact(1), vec![0; 9], 0).unwrap();
             end.irecv(NOW, None, Match::exact(2), vec![0; 9_000], 0).unwrap();
         };
         if first {
             receive(&mut end);
         }
-        other.says(&mut end, NOW, &Body::Small(1, b"something"));
-        other.says(
+        other.sends(&mut end, NOW, &Body::Small(1, b"something"));
+        other.sends(
             &mut end,
             NOW,
             &Body::Rendezvous { match_info: 2, total: 9_000, region: 5, head: &[] },
@@ -68,7 +68,7 @@ fn one_peer_leaves_room_for_the_messages_of_others() {
         let [Event::Received(_, status, data)] = &ends[..] else { panic!("{ends:?}") };
         assert_eq!((status.result, &data[..]), (Ok(()), &b"something"[..]));
         other.came.clear();
-        other.listens(&mut end, NOW);
+        other.receives(&mut end, NOW);
         assert!(!other.is_full && other.came.contains(&FrameType::Pull), "{:?}", other.came);
     }
     assert_eq!(announces_all(&mut end, &mut other), 250);
@@ -100,7 +100,7 @@ fn one_who_has_no_room_and_goes_on_is_no_peer_any_more() {
             let waiting = end.usage().waiting;
             assert!(waiting <= 500 + u32::from(config.window));
             if is_eager {
-                greedy.says(&mut end, NOW, &Body::Small(UNWANTED, b""));
+                greedy.sends(&mut end, NOW, &Body::Small(UNWANTED, b""));
             } else {
                 greedy.announces(&mut end, NOW, UNWANTED);
             }
@@ -122,26 +122,26 @@ fn one_who_has_no_room_and_goes_on_is_no_peer_any_more() {
 fn ends_of_transfers_that_a_peer_does_not_take_are_room_that_it_takes() {
     let mut end = end(Config { unexpected_messages: 1_000, ..Config::default() });
     let mut greedy = Guest::connected(&mut end, NOW, nic(1));
-    greedy.is_deaf = true;
+    greedy.ignores_frames = true;
     let mut count = 0;
     while !greedy.is_full {
         count += 1;
         assert!(count < 2_000, "ends of transfers become more and more");
         end.irecv(NOW, None, Match::ANY, vec![], 0).unwrap();
         greedy.announces(&mut end, NOW, 1);
-        greedy.says(&mut end, NOW, &Body::Probe);
-        greedy.listens(&mut end, NOW);
+        greedy.sends(&mut end, NOW, &Body::Probe);
+        greedy.receives(&mut end, NOW);
     }
     assert_eq!(end.peers().count(), 1);
 }
 
-fn with_announced(count: u32) -> (End, Guest) {
+fn with_announced(count: u32) -> (Engine, Guest) {
     let mut end = end(Config::default());
     let mut greedy = Guest::connected(&mut end, NOW, nic(1));
     for number in 0..count {
         greedy.announces(&mut end, NOW, UNWANTED | u64::from(number));
         if number % 64 == 0 {
-            greedy.listens(&mut end, NOW);
+            greedy.receives(&mut end, NOW);
         }
     }
     (end, greedy)
@@ -159,8 +159,8 @@ fn messages_of_one_peer_do_not_slow_down_those_of_others() {
         for is_expected in [true, false] {
             let before = end.counters().compared;
             for _ in 0..1_000 {
-                let sends = |end: &mut End, other: &mut Guest| {
-                    other.says(end, NOW, &Body::Small(1, b"something"));
+                let sends = |end: &mut Engine, other: &mut Guest| {
+                    other.sends(end, NOW, &Body::Small(1, b"something"));
                 };
                 if !is_expected {
                     sends(&mut end, &mut other);
@@ -186,10 +186,10 @@ fn the_end_of_a_peer_costs_what_it_has_sent() {
     let (mut end, mut greedy) = with_announced(20_000);
     let mut other = Guest::connected(&mut end, NOW, nic(2));
     let before = end.counters().compared;
-    other.says(&mut end, NOW, &Body::Close);
+    other.sends(&mut end, NOW, &Body::Close);
     let short = end.counters().compared - before;
     assert!(short < 300, "{short}");
-    greedy.says(&mut end, NOW, &Body::Close);
+    greedy.sends(&mut end, NOW, &Body::Close);
     let long = end.counters().compared - before - short;
     assert!(long < 20_300, "{long}");
     assert_eq!((end.usage().waiting, end.peers().count()), (0, 0));
@@ -210,8 +210,8 @@ fn closing_costs_what_there_is_to_refuse() {
     while !end.is_closed() {
         rounds += 1;
         assert!(rounds < 2 * count, "it does not end");
-        greedy.listens(&mut end, NOW);
-        greedy.says(&mut end, NOW, &Body::Ack(&[]));
+        greedy.receives(&mut end, NOW);
+        greedy.sends(&mut end, NOW, &Body::Ack(&[]));
     }
     let refusals = greedy.came.iter().filter(|it| **it == FrameType::Notify).count();
     assert_eq!((refusals, greedy.came.last()), (count as usize, Some(&FrameType::Close)));
@@ -220,7 +220,7 @@ fn closing_costs_what_there_is_to_refuse() {
 #[test]
 fn a_flood_of_forged_requests_keeps_no_others_out() {
     let mut end = end(Config::default());
-    let flood = |end: &mut End, from: u32, count: u32| {
+    let flood = |end: &mut Engine, from: u32, count: u32| {
         for number in from..from + count {
             end.handle_frame(NOW, nic(number), &request(number));
         }
@@ -230,7 +230,7 @@ fn a_flood_of_forged_requests_keeps_no_others_out() {
     assert!(other.is_known());
     flood(&mut end, 20_000, 1_000);
     let before = end.usage().reserved_bytes;
-    other.says(&mut end, NOW, &Body::Probe);
+    other.sends(&mut end, NOW, &Body::Probe);
     assert!(events(&mut end).is_empty());
     assert!(end.peers().count() <= 1_025);
     // It is connected, and has its whole share of memory.
@@ -242,7 +242,7 @@ fn a_flood_of_forged_requests_keeps_no_others_out() {
 #[test]
 fn one_host_leaves_places_for_the_peers_of_others() {
     let mut end = end(Config { guests: 100, host_bytes: 4, ..Config::default() });
-    let fill = |end: &mut End, host: u8| {
+    let fill = |end: &mut Engine, host: u8| {
         let of_host = |port| NicId([10, 0, 0, host, 0, port]);
         (0..200).take_while(|port| Guest::asks(end, NOW, of_host(*port)).is_known()).count()
     };
@@ -255,7 +255,7 @@ fn one_host_leaves_places_for_the_peers_of_others() {
 }
 
 /// Runs the timers of an endpoint for so long, while some guests answer.
-fn pass(end: &mut End, from: Instant, span: Duration, alive: &mut [Guest]) -> Instant {
+fn pass(end: &mut Engine, from: Instant, span: Duration, alive: &mut [Guest]) -> Instant {
     let mut now = from;
     while now < from + span {
         now += Duration::from_millis(10);
@@ -263,8 +263,8 @@ fn pass(end: &mut End, from: Instant, span: Duration, alive: &mut [Guest]) -> In
         for guest in &mut *alive {
             guest.came.clear();
             // Frames for the dead are taken off with those for the first one.
-            guest.listens(end, now);
-            guest.says(end, now, &Body::Ack(&[]));
+            guest.receives(end, now);
+            guest.sends(end, now, &Body::Ack(&[]));
         }
     }
     now
@@ -314,20 +314,20 @@ fn peers_that_come_and_go_leave_no_more_than_their_part() {
     for round in 0..1_000 {
         let mut guest = Guest::connected(&mut end, NOW, nic(1 + round));
         for _ in 0..100 {
-            guest.says(
+            guest.sends(
                 &mut end,
                 NOW,
                 &Body::Medium { match_info: UNWANTED, total: 1_000, offset: 0, data: &data },
             );
         }
-        guest.says(&mut end, NOW, &Body::Close);
+        guest.sends(&mut end, NOW, &Body::Close);
         events(&mut end);
         let usage = end.usage();
         assert!(
             usage.waiting <= 1_000 && usage.reserved_bytes == usage.unexpected_bytes,
             "{usage:?}"
         );
-        guest.listens(&mut end, NOW);
+        guest.receives(&mut end, NOW);
     }
     assert_eq!(end.counters().orphans_dropped, 99_000);
     // The last ones are there.
@@ -345,7 +345,7 @@ fn early_frames_of_one_peer_leave_room_for_those_of_others() {
     for (guest, kept) in guests.iter_mut().zip([10, 5]) {
         let before = end.usage().early_bytes;
         for ahead in 1..100 {
-            guest.says_early(&mut end, NOW, ahead, &Body::Small(1, &data));
+            guest.sends_early(&mut end, NOW, ahead, &Body::Small(1, &data));
         }
         assert_eq!((end.usage().early_bytes - before) / data.len() as u64, kept);
     }
@@ -375,9 +375,9 @@ fn requests_of_one_peer_for_frames_do_not_delay_those_of_others() {
         Body::Pull(Pull { region, pull: 1, offset, wanted: u32::MAX, first, payload })
     };
     for block in 0..2_000 {
-        guests[0].says(&mut end, NOW, &pull(regions[0], block));
+        guests[0].sends(&mut end, NOW, &pull(regions[0], block));
     }
-    guests[1].says(&mut end, NOW, &pull(regions[1], 0));
+    guests[1].sends(&mut end, NOW, &pull(regions[1], 0));
     assert_eq!(end.usage().jobs, 513);
     let mut to = Vec::new();
     while let Some(outgoing) = end.transmit(NOW, &mut out) {

@@ -10,18 +10,18 @@ use mx_io::endpoint::{MxError, WaitMode};
 use super::common::ok;
 use super::frames::{PATIENCE, until};
 use super::kinds::Veth;
-use super::messages::{End, open};
+use super::messages::{TestEndpoint, open};
 
 const SOON: Duration = Duration::from_secs(2);
 const OTHER: NicId = NicId([2, 0, 0, 0, 0, 9]);
 
-fn named(veth: &Veth, host: usize, number: u8, name: &str) -> End {
+fn named(veth: &Veth, host: usize, number: u8, name: &str) -> TestEndpoint {
     let end = open(veth, host, number, WaitMode::Sleep);
     assert!(end.set_host_name(name));
     end
 }
 
-fn found(name: &str, end: &End) -> DiscoveredEndpoint {
+fn found(name: &str, end: &TestEndpoint) -> DiscoveredEndpoint {
     DiscoveredEndpoint { host: name.to_owned(), address: end.address(), version: VERSION }
 }
 

@@ -10,11 +10,11 @@ use super::common::ok;
 use super::frames::{PATIENCE, until};
 use super::kinds::{LOCALHOST, Veth};
 
-pub(crate) type End = Endpoint<Bytes, Vec<u8>>;
+pub(crate) type TestEndpoint = Endpoint<Bytes, Vec<u8>>;
 
-pub(crate) fn open(veth: &Veth, host: usize, number: u8, waiting: WaitMode) -> End {
+pub(crate) fn open(veth: &Veth, host: usize, number: u8, waiting: WaitMode) -> TestEndpoint {
     let life = EndpointOptions { progress: Progress::Thread, waiting };
-    ok(End::open(Box::new(ok(veth.local_port(host, number))), Config::default(), life))
+    ok(TestEndpoint::open(Box::new(ok(veth.local_port(host, number))), Config::default(), life))
 }
 
 #[test]
@@ -65,12 +65,12 @@ fn more_than_there_is_credit_for_waits_and_nothing_is_lost() {
         let [a, b] = [1, 2].map(|number| {
             let port = ok(LocalPort::over_udp(number, LOCALHOST));
             let life = EndpointOptions { progress: Progress::Thread, waiting };
-            ok(End::open(Box::new(port), Config::default(), life))
+            ok(TestEndpoint::open(Box::new(port), Config::default(), life))
         });
         let peer = ok(a.connect(b.address(), 0, PATIENCE));
         let part = |number: usize| data.slice(number..number + SIZE);
         let send = |number| ok(a.isend(peer, 6, part(number)));
-        let within = |end: &End, request| match ok(end.wait(request, Some(PATIENCE))) {
+        let within = |end: &TestEndpoint, request| match ok(end.wait(request, Some(PATIENCE))) {
             Some(completed) => completed,
             None => panic!("{}\n{}", a.dump(), b.dump()),
         };

@@ -29,12 +29,12 @@ fn send(port: &mut dyn Port, to: To, frame_type: FrameType, lengths: &[usize]) -
     sent
 }
 
-struct End {
+struct TestEndpoint {
     host: usize,
     port: TcpBulkPort<PacketPort>,
 }
 
-impl End {
+impl TestEndpoint {
     fn new(veth: &Veth, host: usize, endpoint: u8) -> Self {
         Self { host, port: veth.tcp_bulk_port(host, endpoint).unwrap() }
     }
@@ -67,7 +67,7 @@ fn look(port: &mut dyn Port) -> Vec<(NicId, Vec<u8>)> {
 }
 
 /// Sends what makes a port ask for a path, until both have one.
-fn open(veth: &Veth, a: &mut End, b: &mut End) {
+fn open(veth: &Veth, a: &mut TestEndpoint, b: &mut TestEndpoint) {
     send(&mut a.port, b.to(), FrameType::Medium, &[100]);
     let mut are_open = [false; 2];
     until("opening a connection", || {
@@ -83,9 +83,9 @@ fn open(veth: &Veth, a: &mut End, b: &mut End) {
     });
 }
 
-fn pair() -> (Veth, End, End) {
+fn pair() -> (Veth, TestEndpoint, TestEndpoint) {
     let veth = Veth::with_addresses();
-    let [a, b] = [(0, A), (1, B)].map(|(host, endpoint)| End::new(&veth, host, endpoint));
+    let [a, b] = [(0, A), (1, B)].map(|(host, endpoint)| TestEndpoint::new(&veth, host, endpoint));
     (veth, a, b)
 }
 
@@ -155,7 +155,7 @@ fn peer_that_goes_away_and_comes_back_has_another_connection() {
             look(&mut a.port);
             a.told(to) == [BulkPath::Closed]
         });
-        b = End::new(&veth, 1, B);
+        b = TestEndpoint::new(&veth, 1, B);
     }
 }
 

@@ -84,7 +84,7 @@ impl Arrivals for ReceivedFrames {
 }
 
 /// A connection to the endpoint, and the ring that it may have passed.
-struct Connection {
+struct ShmConnection {
     socket: OwnedFd,
     ring: OwnedFd,
     /// The line of its next record.
@@ -96,7 +96,7 @@ struct ShmHosts {
     port: ShmPort,
     friend: ShmPort,
     came: ReceivedFrames,
-    connections: Vec<Connection>,
+    connections: Vec<ShmConnection>,
     /// Where frames for the hostile endpoint go, and who has come.
     listener: OwnedFd,
     accepted: Vec<(OwnedFd, Option<OwnedFd>)>,
@@ -186,10 +186,10 @@ impl ShmHosts {
         }
         let passed = [ring.as_fd(), socket.as_fd()];
         pass(&socket, &greeting, &passed[..usize::from(input.u8().min(2))]);
-        self.connections.push(Connection { socket, ring, next: 0 });
+        self.connections.push(ShmConnection { socket, ring, next: 0 });
     }
 
-    fn chosen(&mut self, input: &mut Input<'_>) -> Option<&mut Connection> {
+    fn chosen(&mut self, input: &mut Input<'_>) -> Option<&mut ShmConnection> {
         let count = self.connections.len().max(1);
         self.connections.get_mut(usize::from(input.u8()) % count)
     }
@@ -317,7 +317,7 @@ impl ShmHosts {
     }
 }
 
-impl Connection {
+impl ShmConnection {
     fn put(&self, at: u64, bytes: &[u8]) {
         // It may be sealed against writing, or shorter.
         let _ = rustix::io::pwrite(&self.ring, bytes, at);

@@ -7,7 +7,7 @@ use std::ffi::c_void;
 use libc::{EFAULT, EINVAL, iovec};
 
 use super::live::Live;
-use super::object::{Ep, Side, enabled};
+use super::object::{CompletionSide, Ep, enabled};
 use crate::abi::constants::{FI_EOPBADSTATE, FI_INJECT, FI_REMOTE_CQ_DATA};
 use crate::abi::transfers::{FidEp, Msg, RmaMsg, TaggedMsg};
 use crate::abi::{arg_ref, fid_ref};
@@ -112,7 +112,7 @@ pub(super) fn described<M: Described>(
     submit(live, direction, subject, &call)
 }
 
-const fn side(live: &Live, direction: Direction, subject: Subject) -> &Side {
+const fn side(live: &Live, direction: Direction, subject: Subject) -> &CompletionSide {
     match (direction, subject) {
         (Direction::In, Subject::Message(_)) => &live.rx,
         _ => &live.tx,

@@ -14,7 +14,7 @@ use mx_io::endpoint::{Endpoint, EndpointOptions, MxError};
 use mx_io::port::faulty::FaultyPort;
 use mx_io::port::{LAST_ENDPOINT, open_free};
 
-use super::object::{Setup, Side};
+use super::object::{CompletionSide, Setup};
 use crate::av::Addresses;
 use crate::bits::HEADER;
 use crate::bound::Driven;
@@ -22,7 +22,7 @@ use crate::cntr::Counter;
 use crate::fault::{self, warn};
 use crate::message::{Backlog, Outgoing, ReceiveBuffer};
 use crate::regions::Regions;
-use crate::settings::Settings;
+use crate::settings::ProviderSettings;
 
 pub(super) type Turn<'a> = mx_io::endpoint::Turn<'a, Outgoing, ReceiveBuffer>;
 
@@ -41,8 +41,8 @@ pub(crate) struct Live {
     pub(super) address: Address,
     pub(super) addresses: Arc<Addresses>,
     peers: RwLock<Vec<Option<ConnectedPeer>>>,
-    pub(super) tx: Side,
-    pub(super) rx: Side,
+    pub(super) tx: CompletionSide,
+    pub(super) rx: CompletionSide,
     pub(super) writes: Option<Arc<Counter>>,
     pub(super) reads: Option<Arc<Counter>>,
     /// The memory that peers may use.
@@ -57,7 +57,7 @@ pub(crate) struct Live {
     /// A buffer for several messages is given back when less than this is left of it.
     pub(super) least_left: AtomicUsize,
     pub(super) eager_max: usize,
-    settings: &'static Settings,
+    settings: &'static ProviderSettings,
 }
 
 impl std::fmt::Debug for Live {
@@ -80,7 +80,7 @@ impl Driven for Live {
 impl Live {
     /// Opens an endpoint on the port that the settings name, with the first number that is free.
     pub(super) fn open(
-        settings: &'static Settings,
+        settings: &'static ProviderSettings,
         addresses: Arc<Addresses>,
         setup: Setup,
     ) -> Result<Self, MxError> {

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use libc::{EINVAL, EIO, ENODEV, ENOPROTOOPT, ENOSYS};
 
 use self::live::Live;
-use self::object::{Ep, Setup, Side};
+use self::object::{CompletionSide, Ep, Setup};
 use crate::abi::constants::{
     FI_CLASS_AV, FI_CLASS_CNTR, FI_CLASS_CQ, FI_CLASS_EP, FI_CLASS_EQ, FI_DIRECTED_RECV,
     FI_EBADFLAGS, FI_ENABLE, FI_ENOAV, FI_ENOCQ, FI_EOPBADSTATE, FI_ETOOSMALL, FI_GETOPSFLAG,
@@ -83,7 +83,7 @@ pub(crate) unsafe extern "C" fn open(
     context: *mut c_void,
 ) -> c_int {
     let Some(info) = arg_ref!(info) else { return -EINVAL };
-    let (tx, rx) = (Side::default(), Side::default());
+    let (tx, rx) = (CompletionSide::default(), CompletionSide::default());
     let flags = arg_ref!(info.tx_attr).map_or(0, |attr| attr.op_flags);
     tx.op_flags.store(flags, Ordering::Relaxed);
     let flags = arg_ref!(info.rx_attr).map_or(0, |attr| attr.op_flags);
@@ -187,7 +187,7 @@ fn enable(ep: &Ep) -> c_int {
         return -FI_EOPBADSTATE;
     }
     let Some(addresses) = setup.addresses.clone() else { return -FI_ENOAV };
-    let has_no_queue = |side: &Side| side.queue.is_none() && side.counter.is_none();
+    let has_no_queue = |side: &CompletionSide| side.queue.is_none() && side.counter.is_none();
     if has_no_queue(&setup.tx) && has_no_queue(&setup.rx) {
         return -FI_ENOCQ;
     }

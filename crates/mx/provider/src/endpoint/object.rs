@@ -20,7 +20,7 @@ pub(crate) struct Ep {
 
 /// Where operations of one direction are completed.
 #[derive(Debug, Default)]
-pub(crate) struct Side {
+pub(crate) struct CompletionSide {
     pub(crate) queue: Option<Arc<Queue>>,
     pub(crate) counter: Option<Arc<Counter>>,
     /// Only operations that ask for it have a completion (`FI_SELECTIVE_COMPLETION`).
@@ -29,7 +29,7 @@ pub(crate) struct Side {
     pub(crate) op_flags: AtomicU64,
 }
 
-impl Side {
+impl CompletionSide {
     pub(crate) const fn wants_completion(&self, flags: u64) -> bool {
         !self.selective || flags & FI_COMPLETION != 0
     }
@@ -55,8 +55,8 @@ impl Side {
 #[derive(Debug, Default)]
 pub(super) struct Setup {
     pub(super) addresses: Option<Arc<Addresses>>,
-    pub(super) tx: Side,
-    pub(super) rx: Side,
+    pub(super) tx: CompletionSide,
+    pub(super) rx: CompletionSide,
     pub(super) writes: Option<Arc<Counter>>,
     pub(super) reads: Option<Arc<Counter>>,
     pub(super) regions: Arc<Regions>,

@@ -97,7 +97,7 @@ fn acknowledging_what_was_never_sent_is_refused() {
     // An old one, with a list that means other frames now.
     assert_eq!(
         outbound.on_ack(at(1), Seq(FIRST.0.wrapping_sub(3)), &[0xff][..], &config, |_| ()),
-        Some(Progress::default())
+        Some(AckProgress::default())
     );
     assert!(outbound.is_waiting());
 }

@@ -1,6 +1,6 @@
 //! A peer made by hand, which sends what it likes.
 
-use super::End;
+use super::Engine;
 use super::lies::{frame, header};
 use base::time::Instant;
 use mx::address::NicId;
@@ -11,7 +11,7 @@ pub(crate) struct Guest {
     token: u32,
     seq: u32,
     ack: u32,
-    pub(crate) is_deaf: bool,
+    pub(crate) ignores_frames: bool,
     /// Whether it was last asked to begin no more messages.
     pub(crate) is_full: bool,
     pub(crate) came: Vec<FrameType>,
@@ -39,19 +39,19 @@ pub(crate) fn nic(number: u32) -> NicId {
 
 impl Guest {
     /// One that has sent a request, and was answered if there is a token.
-    pub(crate) fn asks(end: &mut End, now: Instant, nic: NicId) -> Self {
-        let (is_deaf, is_full, came) = (false, false, Vec::new());
-        let mut guest = Self { nic, token: 0, seq: 0, ack: 0, is_deaf, is_full, came };
+    pub(crate) fn asks(end: &mut Engine, now: Instant, nic: NicId) -> Self {
+        let (ignores_frames, is_full, came) = (false, false, Vec::new());
+        let mut guest = Self { nic, token: 0, seq: 0, ack: 0, ignores_frames, is_full, came };
         end.handle_frame(now, nic, &request(0));
-        guest.listens(end, now);
+        guest.receives(end, now);
         guest
     }
 
-    pub(crate) fn connected(end: &mut End, now: Instant, nic: NicId) -> Self {
+    pub(crate) fn connected(end: &mut Engine, now: Instant, nic: NicId) -> Self {
         let mut guest = Self::asks(end, now, nic);
         assert!(guest.is_known(), "{nic} was not answered");
-        guest.says(end, now, &Body::Probe);
-        guest.listens(end, now);
+        guest.sends(end, now, &Body::Probe);
+        guest.receives(end, now);
         guest
     }
 
@@ -59,20 +59,26 @@ impl Guest {
         self.token != 0
     }
 
-    pub(crate) fn says(&mut self, end: &mut End, now: Instant, body: &Body<'_>) {
-        self.says_early(end, now, 0, body);
+    pub(crate) fn sends(&mut self, end: &mut Engine, now: Instant, body: &Body<'_>) {
+        self.sends_early(end, now, 0, body);
         self.seq = self.seq.wrapping_add(u32::from(body.frame_type().is_sequenced()));
     }
 
     /// Sends a frame before the `ahead` that come before it.
-    pub(crate) fn says_early(&mut self, end: &mut End, now: Instant, ahead: u32, body: &Body<'_>) {
+    pub(crate) fn sends_early(
+        &mut self,
+        end: &mut Engine,
+        now: Instant,
+        ahead: u32,
+        body: &Body<'_>,
+    ) {
         let seq = self.seq.wrapping_add(ahead);
         let header = Header { ask: false, ..header(self.token, seq, self.ack) };
         end.handle_frame(now, self.nic, &frame(header, body));
     }
 
     /// Takes the frames that the endpoint sends, of which none is for others.
-    pub(crate) fn listens(&mut self, end: &mut End, now: Instant) {
+    pub(crate) fn receives(&mut self, end: &mut Engine, now: Instant) {
         let mut out = vec![0; wire::BULK_FRAME];
         while let Some(outgoing) = end.transmit(now, &mut out) {
             if outgoing.to != self.nic {
@@ -83,7 +89,7 @@ impl Guest {
             self.came.push(body.frame_type());
             match body {
                 Body::Connect(connect) => (self.token, self.ack) = (connect.token, header.seq.0),
-                _ if body.frame_type().is_sequenced() && !self.is_deaf => {
+                _ if body.frame_type().is_sequenced() && !self.ignores_frames => {
                     self.ack = self.ack.max(header.seq.0.wrapping_add(1));
                 }
                 _ => {}
@@ -91,8 +97,8 @@ impl Guest {
         }
     }
 
-    pub(crate) fn announces(&mut self, end: &mut End, now: Instant, match_info: u64) {
+    pub(crate) fn announces(&mut self, end: &mut Engine, now: Instant, match_info: u64) {
         let body = Body::Rendezvous { match_info, total: 1 << 40, region: self.seq, head: &[] };
-        self.says(end, now, &body);
+        self.sends(end, now, &body);
     }
 }

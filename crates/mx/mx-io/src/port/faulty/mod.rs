@@ -41,7 +41,7 @@ impl Tally {
 /// A port, and what goes wrong with the frames that it sends.
 pub struct FaultyPort {
     port: Box<dyn Port>,
-    mischief: FaultInjector,
+    injector: FaultInjector,
 }
 
 struct FaultInjector {
@@ -56,7 +56,7 @@ struct FaultInjector {
 
 impl std::fmt::Debug for FaultyPort {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FaultyPort").field("rules", &self.mischief.rules).finish_non_exhaustive()
+        f.debug_struct("FaultyPort").field("rules", &self.injector.rules).finish_non_exhaustive()
     }
 }
 
@@ -66,13 +66,13 @@ impl FaultyPort {
     pub fn new(port: Box<dyn Port>, faults: &Faults) -> Self {
         let rules = faults.rules().iter().map(|rule| (*rule, 0)).collect();
         let tally = Tally::default();
-        Self { port, mischief: FaultInjector { rules, tally, next: None, held: None } }
+        Self { port, injector: FaultInjector { rules, tally, next: None, held: None } }
     }
 
     /// What counts the faults that were made, even when the port belongs to an endpoint.
     #[must_use]
     pub fn tally(&self) -> Tally {
-        self.mischief.tally.clone()
+        self.injector.tally.clone()
     }
 }
 
@@ -141,9 +141,9 @@ impl Port for FaultyPort {
     }
 
     fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError> {
-        let Self { port, mischief } = self;
+        let Self { port, injector } = self;
         let mtu = port.mtu().into();
-        let next = |write: &mut WriteFrame<'_>, into: &mut [u8]| mischief.write(into, mtu, write);
+        let next = |write: &mut WriteFrame<'_>, into: &mut [u8]| injector.write(into, mtu, write);
         port.transmit(&mut Filtered { frames: write, next })
     }
 

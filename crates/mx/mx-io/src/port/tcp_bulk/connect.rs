@@ -11,27 +11,27 @@ use sys::streams::is_lack;
 use super::super::NicId;
 use super::asks::{Ask, Key, Nonce};
 use super::link::Link;
-use super::opening::{Opening, Step};
-use super::{Bulk, Connection, LEAST_PORT, LISTENER, MAX_LINKS, MAX_OPENING, OPENS_FOR};
+use super::opening::{Opening, OpeningStep};
+use super::{Bulk, LEAST_PORT, LISTENER, MAX_LINKS, MAX_OPENING, OPENS_FOR, TcpConnection};
 
 impl Bulk {
     fn add(&mut self, opening: Opening, flags: EventFlags) {
         self.latest_token += 1;
         let token = self.latest_token;
         if epoll::add(&self.epoll, &opening, EventData::new_u64(token), flags).is_ok() {
-            self.connections.insert(token, Connection::Opening(opening));
+            self.connections.insert(token, TcpConnection::Opening(opening));
         }
     }
 
     /// The connections that are being opened and are not too old, and the peers that they call.
     fn opening(&mut self, now: Instant) -> impl Iterator<Item = (u64, Option<Key>)> + '_ {
         self.connections.retain(|_, connection| match connection {
-            Connection::Opening(opening) => now.since(opening.since) < OPENS_FOR,
-            Connection::Open(..) => true,
+            TcpConnection::Opening(opening) => now.since(opening.since) < OPENS_FOR,
+            TcpConnection::Open(..) => true,
         });
         self.connections.iter().filter_map(|(token, connection)| match connection {
-            Connection::Opening(opening) => Some((*token, opening.called())),
-            Connection::Open(..) => None,
+            TcpConnection::Opening(opening) => Some((*token, opening.called())),
+            TcpConnection::Open(..) => None,
         })
     }
 
@@ -90,8 +90,8 @@ impl Bulk {
             Ask::Coming(nonce, welcome) if self.asked.coming(peer, nonce, welcome) => {
                 // It may have been faster than this frame.
                 let waiting = self.connections.iter();
-                let is_opening = |(token, connection): (&u64, &Connection)| {
-                    matches!(connection, Connection::Opening(_)).then_some(*token)
+                let is_opening = |(token, connection): (&u64, &TcpConnection)| {
+                    matches!(connection, TcpConnection::Opening(_)).then_some(*token)
                 };
                 let waiting: Vec<u64> = waiting.filter_map(is_opening).collect();
                 waiting.into_iter().for_each(|token| self.advance(token));
@@ -120,10 +120,12 @@ impl Bulk {
     }
 
     pub(super) fn advance(&mut self, token: u64) {
-        let Some(Connection::Opening(opening)) = self.connections.get_mut(&token) else { return };
+        let Some(TcpConnection::Opening(opening)) = self.connections.get_mut(&token) else {
+            return;
+        };
         match opening.advance() {
-            Ok(Step::Waits) => self.listen(token, EventFlags::IN),
-            Ok(Step::SaysHello(peer, nonce)) => match self.asked.answer(peer, nonce) {
+            Ok(OpeningStep::Waits) => self.listen(token, EventFlags::IN),
+            Ok(OpeningStep::SaysHello(peer, nonce)) => match self.asked.answer(peer, nonce) {
                 Ok(Some(welcome)) if opening.welcome(welcome).is_ok() => self.opened(token, peer),
                 // What it wants to hear is on its way.
                 Ok(None) => {}
@@ -132,18 +134,18 @@ impl Bulk {
                     self.connections.remove(&token);
                 }
             },
-            Ok(Step::IsOpen(peer)) => self.opened(token, peer),
+            Ok(OpeningStep::IsOpen(peer)) => self.opened(token, peer),
             Err(_) => drop(self.connections.remove(&token)),
         }
     }
 
     fn opened(&mut self, token: u64, peer: Key) {
-        let Some(Connection::Opening(opening)) = self.connections.remove(&token) else { return };
+        let Some(TcpConnection::Opening(opening)) = self.connections.remove(&token) else { return };
         if let Some(old) = self.links.get(&peer).copied() {
             self.close(old);
         }
         let stream = opening.into_stream();
-        self.connections.insert(token, Connection::Open(peer, Link::new(stream)));
+        self.connections.insert(token, TcpConnection::Open(peer, Link::new(stream)));
         self.links.insert(peer, token);
         self.broken.remove(&peer);
         self.listen(token, EventFlags::IN);

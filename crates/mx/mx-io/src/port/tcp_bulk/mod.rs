@@ -111,7 +111,7 @@ struct Bulk {
     epoll: OwnedFd,
     /// Accepts who could not be accepted.
     again: RetryTimer,
-    connections: FxHashMap<u64, Connection>,
+    connections: FxHashMap<u64, TcpConnection>,
     latest_token: u64,
     /// Those that are open, by peer.
     links: FxHashMap<Key, u64>,
@@ -133,12 +133,12 @@ struct Bulk {
     counters: PortCounters,
 }
 
-enum Connection {
+enum TcpConnection {
     Opening(Opening),
     Open(Key, Link),
 }
 
-impl Connection {
+impl TcpConnection {
     fn fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Opening(opening) => opening.as_fd(),
@@ -341,7 +341,7 @@ impl Bulk {
     fn send(&mut self, outgoing: Outgoing, data: &[u8]) {
         let peer = (outgoing.to, outgoing.endpoint);
         let Some(&token) = self.links.get(&peer) else { return };
-        let Some(Connection::Open(_, link)) = self.connections.get_mut(&token) else { return };
+        let Some(TcpConnection::Open(_, link)) = self.connections.get_mut(&token) else { return };
         let head = &mut self.staging[..PREFIX + outgoing.length - data.len()];
         head[..PREFIX].copy_from_slice(&(outgoing.length as u32).to_be_bytes());
         // Of the frames of a large message others follow, but for the last.
@@ -371,7 +371,7 @@ impl Bulk {
     /// frame of a message went over Ethernet.
     fn push(&mut self) {
         for token in self.corked.drain(..) {
-            if let Some(Connection::Open(_, link)) = self.connections.get(&token) {
+            if let Some(TcpConnection::Open(_, link)) = self.connections.get(&token) {
                 link.push();
             }
         }
@@ -379,7 +379,7 @@ impl Bulk {
 
     fn link(&mut self, peer: Key) -> Option<&mut Link> {
         match self.connections.get_mut(self.links.get(&peer)?) {
-            Some(Connection::Open(_, link)) => Some(link),
+            Some(TcpConnection::Open(_, link)) => Some(link),
             _ => None,
         }
     }
@@ -407,8 +407,8 @@ impl Bulk {
             let token = data.u64();
             match self.connections.get_mut(&token) {
                 // What is left of a connection that was broken off may not be what was sent.
-                Some(Connection::Open(..)) if flags.intersects(BROKEN) => self.close(token),
-                Some(Connection::Open(peer, link)) => {
+                Some(TcpConnection::Open(..)) if flags.intersects(BROKEN) => self.close(token),
+                Some(TcpConnection::Open(peer, link)) => {
                     let peer = *peer;
                     let outcome = if link.is_full() { link.flush() } else { Ok(()) };
                     let has_room = flags.contains(EventFlags::OUT) && !link.is_full();
@@ -429,7 +429,7 @@ impl Bulk {
                         Err(_) => self.close(token),
                     }
                 }
-                Some(Connection::Opening(_)) => self.advance(token),
+                Some(TcpConnection::Opening(_)) => self.advance(token),
                 None if token == AGAIN => self.accept_again(),
                 None => self.accept(),
             }
@@ -454,7 +454,7 @@ impl Bulk {
     }
 
     fn close(&mut self, token: u64) {
-        if let Some(Connection::Open(peer, _)) = self.connections.remove(&token) {
+        if let Some(TcpConnection::Open(peer, _)) = self.connections.remove(&token) {
             self.links.remove(&peer);
             if self.broken.len() < MAX_LINKS {
                 self.broken.insert(peer);

@@ -28,10 +28,10 @@ pub(super) struct Opening {
     pub(super) since: Instant,
     came: [u8; HELLO],
     length: usize,
-    side: Side,
+    side: OpeningSide,
 }
 
-enum Side {
+enum OpeningSide {
     /// A caller has connected.
     Called,
     /// This endpoint has, and has said hello or not.
@@ -39,7 +39,7 @@ enum Side {
 }
 
 /// What has become of it.
-pub(super) enum Step {
+pub(super) enum OpeningStep {
     Waits,
     SaysHello(Key, Nonce),
     IsOpen(Key),
@@ -53,7 +53,7 @@ impl AsFd for Opening {
 
 impl Opening {
     pub(super) const fn accepted(stream: TcpStream, since: Instant) -> Self {
-        Self { stream, since, came: [0; HELLO], length: 0, side: Side::Called }
+        Self { stream, since, came: [0; HELLO], length: 0, side: OpeningSide::Called }
     }
 
     /// Connects `own`, through `interface`, to a peer that has asked with a nonce; it has to answer
@@ -79,15 +79,15 @@ impl Opening {
         hello[..6].copy_from_slice(&nic);
         hello[6] = endpoint;
         hello[8..].copy_from_slice(&asked.to_be_bytes());
-        let side = Side::Calling { peer, hello, welcome, has_greeted: false };
+        let side = OpeningSide::Calling { peer, hello, welcome, has_greeted: false };
         Ok(Self { stream: OwnedFd::into(fd), since, came: [0; HELLO], length: 0, side })
     }
 
     /// The peer that this endpoint connects to, if it was this endpoint that connected.
     pub(super) const fn called(&self) -> Option<Key> {
         match &self.side {
-            Side::Called => None,
-            Side::Calling { peer, .. } => Some(*peer),
+            OpeningSide::Called => None,
+            OpeningSide::Calling { peer, .. } => Some(*peer),
         }
     }
 
@@ -95,15 +95,15 @@ impl Opening {
     ///
     /// # Errors
     /// If there is no connection, or the other end is not the one that it should be.
-    pub(super) fn advance(&mut self) -> io::Result<Step> {
+    pub(super) fn advance(&mut self) -> io::Result<OpeningStep> {
         let wanted = match &mut self.side {
-            Side::Called => HELLO,
-            Side::Calling { hello, has_greeted, .. } => {
+            OpeningSide::Called => HELLO,
+            OpeningSide::Calling { hello, has_greeted, .. } => {
                 if !*has_greeted {
                     match say(&self.stream, hello) {
                         // Not connected yet.
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                            return Ok(Step::Waits);
+                            return Ok(OpeningStep::Waits);
                         }
                         outcome => outcome?,
                     }
@@ -123,20 +123,20 @@ impl Opening {
             };
         }
         if self.length < wanted {
-            return Ok(Step::Waits);
+            return Ok(OpeningStep::Waits);
         }
         match &self.side {
-            Side::Called => {
+            OpeningSide::Called => {
                 let nonce = self.came.last_chunk().map_or(0, |nonce| u64::from_be_bytes(*nonce));
                 let peer = key_of(&self.came).ok_or(io::ErrorKind::InvalidData)?;
-                Ok(Step::SaysHello(peer, nonce))
+                Ok(OpeningStep::SaysHello(peer, nonce))
             }
-            Side::Calling { welcome, peer, .. }
+            OpeningSide::Calling { welcome, peer, .. }
                 if self.came[..WELCOME] == welcome.to_be_bytes() =>
             {
-                Ok(Step::IsOpen(*peer))
+                Ok(OpeningStep::IsOpen(*peer))
             }
-            Side::Calling { .. } => Err(io::ErrorKind::PermissionDenied.into()),
+            OpeningSide::Calling { .. } => Err(io::ErrorKind::PermissionDenied.into()),
         }
     }
 
