@@ -19,7 +19,7 @@ use crate::world::{Occurrence, SimEndpoint, World, address};
 pub struct Load {
     /// Settings of all endpoints.
     pub config: Config,
-    /// The network.
+    /// Rates and faults of the network.
     pub wires: Wires,
     /// Who sends to whom.
     pub pairs: Vec<(usize, usize)>,
@@ -48,7 +48,7 @@ pub struct Outcome {
     pub latencies: Vec<Duration>,
     /// Frames that all endpoints sent, and those that were marked.
     pub frames: u64,
-    /// See `frames`.
+    /// Marked ones among the frames.
     pub marked: u64,
     /// Frames that were sent again, and blocks that were asked for again.
     pub again: u64,

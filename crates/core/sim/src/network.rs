@@ -75,7 +75,6 @@ impl Network {
         Self { wires, up, down, cut: BTreeSet::new(), random, checksums: false }
     }
 
-    /// Faults end.
     pub(crate) fn heal(&mut self, now: Instant) {
         self.cut.clear();
         let (rate_mbit, latency) = (self.wires.rate_mbit, self.wires.latency);

@@ -15,9 +15,9 @@ use crate::network::Wires;
 pub struct Setup {
     /// How many hosts there are.
     pub hosts: usize,
-    /// Their settings.
+    /// Settings of all endpoints.
     pub config: Config,
-    /// The network.
+    /// Rates and faults of the network.
     pub wires: Wires,
     /// What applications do, and how long they do it.
     pub habits: Habits,
@@ -46,13 +46,13 @@ pub struct Habits {
     pub receive_ppm: u32,
     /// Probes, followed by a receive.
     pub probe_ppm: u32,
-    /// Claims.
+    /// Claims of messages.
     pub claim_ppm: u32,
-    /// Cancelled receives.
+    /// Receives that are cancelled.
     pub cancel_ppm: u32,
     /// Messages to oneself.
     pub self_ppm: u32,
-    /// Restarts.
+    /// Endpoints that start again.
     pub restart_ppm: u32,
     /// Endpoints that close.
     pub close_ppm: u32,

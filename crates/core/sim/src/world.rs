@@ -113,7 +113,7 @@ impl World {
         }
     }
 
-    /// The time.
+    /// The present moment of virtual time.
     pub const fn now(&self) -> Instant {
         self.now
     }

@@ -11,9 +11,9 @@ use sys::privilege::become_capable;
 
 use bench::environment::{Environment, VIRTUAL};
 use bench::nic_kind::NicKind;
-use bench::world::adaptive::{Change, Decider, changes};
+use bench::world::adaptive::{Change, Decider};
 use report::{json, outln};
-use traffic::{Traffic, all};
+use traffic::Traffic;
 
 /// What `earmark adaptive` takes.
 #[derive(Args, Debug)]
@@ -43,8 +43,8 @@ struct AdaptiveComparison {
 /// Both on one kind of traffic.
 #[derive(Debug, Serialize)]
 struct Compared {
-    name: &'static str,
-    about: &'static str,
+    name: String,
+    about: String,
     duration_s: f64,
     nic: Vec<Change>,
     linux: Vec<Change>,
@@ -60,7 +60,7 @@ struct Compared {
 /// If there is no kernel for guests, or a guest does not do what it should.
 pub(crate) fn run(args: &AdaptiveArgs) -> Result<()> {
     let privilege = become_capable()?;
-    let mut traffic = all(args.duration);
+    let mut traffic = Traffic::all(args.duration)?;
     traffic.retain(|it| args.only.as_ref().is_none_or(|only| it.name.starts_with(only.as_str())));
     if args.nic != NicKind::Virtio {
         return intel::run(args.nic, &traffic, args.json, privilege);
@@ -82,15 +82,15 @@ pub(crate) fn run(args: &AdaptiveArgs) -> Result<()> {
 }
 
 fn compare(traffic: &Traffic, duration_s: f64) -> Result<Compared> {
-    let of = |decider| changes(&traffic.plan, &traffic.late, decider);
-    let (nic, linux) = (of(Decider::Nic)?, of(Decider::Linux)?);
+    let observed = traffic.observed();
+    let (nic, linux) = (observed.changes(Decider::Nic)?, observed.changes(Decider::Linux)?);
     let profiles = |changes: &[Change]| -> Vec<_> {
         changes.iter().map(|change| (change.rx_usecs, change.rx_frames)).collect()
     };
     let end_us = (duration_s * 1e6) as u64;
     Ok(Compared {
-        name: traffic.name,
-        about: traffic.about,
+        name: traffic.name.clone(),
+        about: traffic.about.clone(),
         duration_s,
         same_profiles: profiles(&nic) == profiles(&linux),
         agree_us: agree_us(&nic, &linux, end_us),

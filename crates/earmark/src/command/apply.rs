@@ -9,7 +9,7 @@ use netdev::{Root, device_name};
 use serde::Serialize;
 
 use bench::options::duration;
-use lab::control::client::port_here;
+use labctl::client::port_here;
 use report::{errln, json, outln, output};
 use sys::ctrl_c;
 use tune::device::{self, Reopened, TunedDevice};

@@ -8,8 +8,8 @@ use anyhow::{Result, bail, ensure};
 
 use crate::cli::{NicArgs, NicCommand};
 use base::quantiles::Quantiles;
-use lab::control::client::{Labs, ask, choose, labs};
-use lab::control::{AttachmentState, LaneState, PortState, QueueState, Request};
+use labctl::client::{Labs, ask, choose, labs};
+use labctl::{AttachmentState, LaneState, PortState, QueueState, Request};
 use report::terminal::number;
 use report::terminal::{Stream, Width};
 use report::{errln, json, outln};

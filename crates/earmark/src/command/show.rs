@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use bench::options::number;
 use bench::suggestions::SuggestedValues;
-use lab::control::client::port_here;
+use labctl::client::port_here;
 use report::terminal::Width;
 use report::{errln, json, outln};
 use show::lab::LabPort;

@@ -13,7 +13,7 @@ use crate::trace::Watch;
 /// What came of looking for a frame that a host has sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fetched {
-    /// A frame.
+    /// A frame was fetched.
     Frame,
     /// One that no port takes; it is counted, and there may be others behind it.
     Dropped,

@@ -20,9 +20,9 @@ const MAX_HOLD_NS: u64 = 10_000_000_000;
 pub enum PortEvent {
     /// An interrupt was raised.
     Interrupt {
-        /// When.
+        /// When it happened.
         at: Instant,
-        /// Why.
+        /// Why it was raised.
         reason: Reason,
     },
     /// The host took a packet.

@@ -7,7 +7,7 @@
 
 use base::time::Duration;
 
-/// The EtherType.
+/// EtherType of requests for work.
 pub const ETHERTYPE: u16 = 0x88B5;
 
 /// Bytes of a request: an Ethernet header, nanoseconds, and who asks, in network byte order.

@@ -3,9 +3,9 @@
 use serde_json::{from_str, to_string};
 
 use crate::calendar;
-use crate::control::server::check;
-use crate::control::{Reply, Request};
+use crate::control::check;
 use crate::guest;
+use labctl::{Reply, Request};
 
 /// A guest that says anything: on its console, if the first byte is even, or else to its calendar.
 ///

@@ -61,7 +61,7 @@ pub struct Lab {
     // Fields are dropped in this order, and an open tap would keep its host's network alive.
     /// The wire end of each host's interface.
     pub taps: Vec<Tap>,
-    /// The hosts.
+    /// The hosts, by number.
     pub hosts: Vec<Host>,
     /// Their names and addresses.
     pub stations: Vec<Station>,

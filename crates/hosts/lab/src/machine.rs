@@ -16,7 +16,7 @@ use crate::host::Host;
 /// # }
 /// ```
 pub trait Machine {
-    /// Its name.
+    /// The name of the host.
     fn name(&self) -> &str;
 
     /// A command for [`Machine::spawn`]. Arguments, environment, working directory, input and

@@ -29,12 +29,12 @@ impl QueueSnapshot {
     }
 }
 
-/// One port.
+/// What one port has counted.
 #[derive(Clone, Debug)]
 pub struct PortSnapshot {
     /// The interface's name in its host, such as `b0`.
     pub name: String,
-    /// Its queues.
+    /// The queues, by number.
     pub queues: Vec<QueueSnapshot>,
     /// The sum of its queues, and the frames that reached none.
     pub counters: Counters,
@@ -71,7 +71,7 @@ pub struct Snapshot {
     pub spun: Duration,
     /// By how many nanoseconds deadlines were overshot.
     pub overshoot: Histogram<u64>,
-    /// The ports.
+    /// The ports, by number.
     pub ports: Vec<PortSnapshot>,
 }
 

@@ -89,7 +89,6 @@ impl Waiter {
         epoll::add(&self.epoll, fd, epoll::EventData::new_u64(token), epoll::EventFlags::IN)
     }
 
-    /// Forgets `fd`.
     pub(crate) fn remove(&self, fd: BorrowedFd<'_>) -> rustix::io::Result<()> {
         epoll::delete(&self.epoll, fd)
     }

@@ -59,7 +59,6 @@ pub(crate) struct Applicability {
     experiments: &'static [&'static [Experiment]],
 }
 
-/// Taken everywhere.
 pub(crate) const ALL: Applicability = Applicability { places: &[], experiments: &[] };
 
 /// Taken in these places only.

@@ -45,7 +45,7 @@ pub struct Calibration {
     pub points: Vec<Point>,
     /// Those that have no figures.
     pub missed: Vec<Missed>,
-    /// The machine.
+    /// Machine and way of measuring.
     pub environment: Environment,
 }
 
@@ -59,12 +59,12 @@ pub struct Constants {
     pub packet_ns: Spread,
 }
 
-/// One measurement.
+/// What one measurement has shown.
 #[derive(Clone, Debug, Serialize)]
 pub struct Point {
-    /// The experiment.
+    /// Name of the experiment.
     pub experiment: String,
-    /// The setting.
+    /// The setting in force.
     pub setting: String,
     /// The round, from 1.
     pub round: u32,
@@ -79,9 +79,9 @@ pub struct Point {
 /// A measurement without figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct Missed {
-    /// The experiment.
+    /// Name of the experiment.
     pub experiment: String,
-    /// The setting.
+    /// The setting in force.
     pub setting: String,
     /// The round, from 1.
     pub round: u32,

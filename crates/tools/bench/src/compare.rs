@@ -26,7 +26,7 @@ use report::progress::Progress;
 pub struct Comparison {
     /// The experiment.
     pub experiment: String,
-    /// The world.
+    /// Name of the world.
     pub world: String,
     /// What messages of MX were like, where there were any.
     pub mx: Option<MxTerms>,
@@ -40,7 +40,7 @@ pub struct Comparison {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Figure {
-    /// Median latency.
+    /// Median latency of a round.
     LatencyP50,
     /// Interrupts a second.
     Interrupts,
@@ -65,7 +65,7 @@ impl Figure {
         Self::InterruptsPerMessage,
     ];
 
-    /// For people.
+    /// The title of its table.
     pub fn title(self) -> &'static str {
         match self {
             Self::LatencyP50 => "latency p50",

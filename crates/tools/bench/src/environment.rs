@@ -24,9 +24,9 @@ pub struct Environment {
     pub world: String,
     /// When it began.
     pub date: String,
-    /// The kernel.
+    /// Release of the kernel that ran.
     pub kernel: String,
-    /// The processor.
+    /// Model of the processor.
     pub cpu_model: String,
     /// Processors that may be used.
     pub cpus: usize,
@@ -47,7 +47,7 @@ pub struct Environment {
     /// Which packets have a queue of their own under settings with lanes; empty if none do.
     #[serde(default)]
     pub lane: String,
-    /// The cable.
+    /// Rate, latency and faults of the cable.
     pub link: String,
     /// Microseconds from an interrupt until the host has it; `None` if that is the machine's
     /// affair.
@@ -56,7 +56,7 @@ pub struct Environment {
     pub costs: String,
     /// Congestion control of the hosts' TCP.
     pub congestion_control: String,
-    /// The command.
+    /// The command line that was typed.
     pub command: String,
 }
 

@@ -30,7 +30,7 @@ pub struct Cpu {
     pub host_receive: f64,
 }
 
-/// One port.
+/// What one port has counted.
 #[derive(Clone, Debug, Serialize)]
 pub struct PortMeasurement {
     /// The interface, such as `b0`.
@@ -60,17 +60,17 @@ pub struct PortMeasurement {
 /// Parts of the time in which a host's one processor was busy, in virtual time with costs.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct ProcessorShares {
-    /// Waking up.
+    /// Share of waking up.
     pub wakeup: f64,
-    /// Taking interrupts.
+    /// Share of taking interrupts.
     pub interrupt: f64,
-    /// Receiving packets.
+    /// Share of receiving packets.
     pub receive: f64,
-    /// Sending packets.
+    /// Share of sending packets.
     pub send: f64,
     /// Working for programs.
     pub work: f64,
-    /// The rest.
+    /// Share of being idle.
     pub idle: f64,
 }
 
@@ -122,7 +122,7 @@ pub struct OneWayMedians {
 /// The key figures of one round, from which spreads and ratios are made.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Round {
-    /// Median latency.
+    /// Median latency of a round.
     pub latency_p50_us: Option<f64>,
     /// Round trips a second.
     pub transactions_per_s: Option<f64>,
@@ -192,12 +192,12 @@ pub struct Measurement {
     pub cpu: Option<Cpu>,
     /// CPU time of a host's receive path and the NIC for each packet, in nanoseconds.
     pub receive_ns_per_packet: Option<f64>,
-    /// Each port.
+    /// The ports, in order.
     pub ports: Vec<PortMeasurement>,
     /// Before and after a change, where there was one.
     #[serde(rename = "halves")]
     pub one_way: Vec<OneWayDelays>,
-    /// Each round.
+    /// The rounds, in order.
     pub rounds: Vec<Round>,
     /// Where and how it was measured.
     pub environment: Environment,

@@ -8,11 +8,11 @@ use serde::Serialize;
 /// The ratios of all rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// Their median.
+    /// Median of the ratios.
     pub median: f64,
-    /// The smallest.
+    /// The smallest value.
     pub min: f64,
-    /// The greatest.
+    /// The greatest of the ratios.
     pub max: f64,
 }
 

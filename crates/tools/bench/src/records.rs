@@ -51,7 +51,7 @@ pub enum Counter {
     BytesReceived,
     /// Payload bytes handed to the transport.
     BytesSent,
-    /// Datagrams received.
+    /// Datagrams that were received.
     DatagramsReceived,
     /// Datagrams or frames handed to the transport.
     DatagramsSent,
@@ -91,7 +91,7 @@ pub fn new_times() -> Times {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// [`SCHEMA`].
+    /// The version, [`SCHEMA`].
     pub schema: u32,
     /// The kind of workload, as in its specification: `rr-client` and so on.
     pub workload: String,

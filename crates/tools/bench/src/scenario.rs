@@ -50,7 +50,6 @@ pub struct Scenario {
     /// The NIC and the cable of all its experiments.
     #[serde(default)]
     nic: NicOptions,
-    /// Its experiments.
     #[serde(rename = "experiment")]
     experiments: Vec<Entry>,
 }
@@ -70,7 +69,7 @@ struct Entry {
 /// One experiment with everything that is said of it.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// The experiment.
+    /// Name of the experiment.
     pub experiment: Experiment,
     /// Where it runs, if that is said.
     pub world: Option<WorldKind>,

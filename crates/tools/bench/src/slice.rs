@@ -19,7 +19,7 @@ const HOSTS: usize = 2;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Slice {
-    /// Seconds measured.
+    /// Length of the measurement, in seconds.
     pub seconds: f64,
     /// What the agents measured, each with the part it played.
     pub records: Vec<(Part, Record)>,
@@ -33,7 +33,7 @@ pub struct Slice {
 pub enum Part {
     /// It asks, and its latencies are the experiment's.
     Asker,
-    /// It answers.
+    /// The agent that answers.
     Answerer,
     /// It sends the bulk flow.
     BulkSource,
@@ -67,7 +67,7 @@ pub struct NicRecord {
     pub spun_ns: u64,
     /// By how much deadlines were overshot.
     pub overshoot: Distribution,
-    /// Each port.
+    /// The ports, in order.
     pub ports: Vec<PortRecord>,
 }
 

@@ -17,7 +17,7 @@ pub struct SuggestedValues<T> {
 }
 
 impl<T> SuggestedValues<T> {
-    /// Offers `words`.
+    /// A parser that offers `words`.
     pub fn new(words: Vec<&'static str>) -> Self {
         Self { words, value: PhantomData }
     }

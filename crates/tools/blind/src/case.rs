@@ -74,7 +74,7 @@ impl fmt::Display for Hold {
 /// One hold in so many is of a newer family, and one decoy in so many a newer one.
 const NEWER: f64 = 0.25;
 
-/// A secret.
+/// A case that probes have to find out.
 #[derive(Clone, Debug)]
 pub struct Case {
     seed: u64,

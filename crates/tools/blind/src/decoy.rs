@@ -7,9 +7,9 @@ use crate::random::Random;
 pub enum Decoy {
     /// A core that was idle for longer than `after` takes `takes` to come back.
     Waking {
-        /// Residency.
+        /// Idle time that is needed, in us.
         after: f64,
-        /// Exit latency.
+        /// Time to come back, in us.
         takes: f64,
     },
     /// One interrupt in so many finds its core busy, for up to `longest`.

@@ -9,21 +9,21 @@ use crate::random::Random;
 pub enum Obstacle {
     /// Probes keep this distance at least, as `--rate` makes them; in nanoseconds.
     Spacing {
-        /// The distance.
+        /// The distance, in nanoseconds.
         nanos: u64,
     },
     /// No more probes than this, as `--count` makes it, at a distance in nanoseconds.
     Few {
         /// Probes in all.
         count: u32,
-        /// The distance.
+        /// The distance, in nanoseconds.
         nanos: u64,
     },
     /// The far side answers so many a second, and as many at once.
     Limit {
         /// Answers a second.
         per_second: f64,
-        /// At once.
+        /// Answers at once.
         burst: f64,
     },
     /// More processes than cores, on both hosts and on the way: interrupts, packets and programs

@@ -16,7 +16,7 @@ use crate::decoy::Decoy;
 pub enum Rating {
     /// The family is, or the hold in force is not above the bound of *no hold*.
     Right,
-    /// Neither.
+    /// Neither of the two.
     Wrong,
     /// It says that the data cannot tell.
     CannotTell,

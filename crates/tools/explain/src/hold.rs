@@ -9,7 +9,7 @@ use netdev::ethtool::{Coalesce, Ethtool, Parameter};
 use super::evidence::OwnHold;
 use super::stages::Stage;
 use super::summary::Collection;
-use lab::control::client;
+use labctl::client;
 
 /// Holds that are shorter than this, in microseconds, are none.
 const NO_HOLD: f64 = 0.5;

@@ -9,9 +9,9 @@ use serde::Serialize;
 /// What a document says, with the tolerance that is allowed for ours.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Claim {
-    /// A value.
+    /// A value with a tolerance.
     Value {
-        /// It.
+        /// The value that it states.
         value: f64,
         /// How far ours may be away.
         tolerance: Tolerance,
@@ -52,7 +52,7 @@ pub enum Agreement {
 /// What a number would be if no setting changed anything.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Null {
-    /// Its value.
+    /// The value if no setting changed anything.
     pub value: f64,
     /// What is as near to it as this cannot be told from it.
     pub resolution: f64,

@@ -26,7 +26,7 @@ const RESOLUTION: f64 = 0.01;
 /// Results of the runs of a part, by name, or why a run has none.
 pub type Results = BTreeMap<String, Result<Comparison, String>>;
 
-/// The formula.
+/// A figure, less, plus and over others.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Formula {
@@ -132,7 +132,7 @@ impl Formula {
         Ok(Null { value: of.value(results)?, resolution })
     }
 
-    /// Its value.
+    /// The value of the formula.
     pub fn value(&self, results: &Results) -> Result<f64> {
         let term = |term: &Option<Term>, neutral: f64| {
             term.as_ref().map_or(Ok(neutral), |term| term.value(results))

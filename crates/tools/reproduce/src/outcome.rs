@@ -24,7 +24,7 @@ pub struct Outcome {
     pub tally: Tally,
     /// Where it ran.
     pub environment: Option<Environment>,
-    /// Each document.
+    /// The documents, in order.
     pub seeds: Vec<SeedOutcome>,
 }
 
@@ -56,10 +56,10 @@ pub struct Tally {
     pub constants: BTreeMap<String, usize>,
 }
 
-/// One document.
+/// What came of a document.
 #[derive(Debug, Serialize)]
 pub struct SeedOutcome {
-    /// Its name.
+    /// The name in its file.
     pub name: String,
     /// One line on what was found.
     pub title: String,
@@ -84,22 +84,22 @@ pub struct ConstantOutcome {
 /// One table or figure.
 #[derive(Debug, Serialize)]
 pub struct PartOutcome {
-    /// Its name.
+    /// The name in its file.
     pub name: String,
-    /// The heading.
+    /// The heading of its chapter.
     pub title: String,
     /// What was measured, and how it is here.
     pub about: String,
     /// What was run.
     pub runs: Vec<RunOutcome>,
-    /// The numbers.
+    /// The numbers, in order.
     pub numbers: Vec<NumberOutcome>,
     /// A picture over clients or time.
     #[serde(skip)]
     pub curve: Option<Picture>,
 }
 
-/// One run.
+/// What came of a run.
 #[derive(Debug, Serialize)]
 pub struct RunOutcome {
     /// Its name in the file.
@@ -124,7 +124,7 @@ pub struct NumberOutcome {
     pub stated: String,
     /// The tolerance, fixed before the run.
     pub tolerance: String,
-    /// Ours.
+    /// What was measured here.
     pub ours: Option<f64>,
     /// What ours would be if no setting changed anything.
     pub nothing: Option<f64>,
@@ -210,7 +210,7 @@ fn made(ours: &Ours, formula: &Formula, results: &Results) -> Result<(f64, Optio
 }
 
 impl Agreement {
-    /// In words.
+    /// The same in words.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Agrees => "agrees",

@@ -28,7 +28,7 @@ const BUILT_IN: [(&str, &str); 4] = [
 /// With `--quick` a run lasts a quarter of its time, and no less than this, in seconds.
 const SHORTEST_S: f64 = 0.01;
 
-/// A document.
+/// A document, as its file has it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Seed {
@@ -53,7 +53,7 @@ pub struct Seed {
 pub struct Constant {
     /// The flag of `earmark bench`, without its dashes.
     pub option: String,
-    /// Its value.
+    /// The value, as a scenario writes it.
     pub value: Value,
     /// Where it comes from.
     pub origin: Origin,
@@ -92,7 +92,7 @@ pub enum Origin {
 pub struct DocumentPart {
     /// The name on the command line, after that of the document.
     pub name: String,
-    /// The heading.
+    /// The heading of its chapter.
     pub title: String,
     /// What was measured, and how it is here.
     pub about: String,
@@ -128,7 +128,7 @@ pub struct PartRun {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Curve {
-    /// The run.
+    /// Name of the run.
     pub run: String,
     /// What is drawn.
     pub of: CurveKind,
@@ -150,7 +150,7 @@ pub enum CurveKind {
 pub struct Number {
     /// What it is of.
     pub what: String,
-    /// Its unit.
+    /// The unit of both values.
     pub unit: String,
     /// What the document says of it.
     pub claim: Claim,
@@ -242,7 +242,7 @@ impl Seed {
         BUILT_IN.into_iter().map(read).collect()
     }
 
-    /// Their names.
+    /// Names of the documents.
     pub fn documents() -> impl Iterator<Item = &'static str> {
         BUILT_IN.into_iter().map(|(name, _)| name)
     }

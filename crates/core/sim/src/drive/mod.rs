@@ -33,7 +33,7 @@ pub struct RunReport {
     pub counts: Counts,
     /// Messages that were sent.
     pub messages: usize,
-    /// Simulated time.
+    /// Length in simulated time.
     pub took: Duration,
 }
 
@@ -49,7 +49,7 @@ struct App {
     open: Vec<(ReceiveId, usize)>,
 }
 
-/// A run.
+/// A run of applications and their checks.
 #[derive(Debug)]
 pub struct Drive {
     setup: Setup,
@@ -57,7 +57,7 @@ pub struct Drive {
     world: World,
     model: Model,
     apps: Vec<App>,
-    /// Faults happen.
+    /// Whether faults still happen.
     is_rough: bool,
 }
 

@@ -36,7 +36,7 @@ pub(crate) const MAX_LENGTH: usize = 1 << 20;
 /// One end of a connection: the host, its life, and its name for the other end.
 pub type ConnectionSide = (usize, u32, PeerId);
 
-/// A message.
+/// A message that was sent.
 #[derive(Clone, Debug)]
 pub struct Sent {
     /// Who sent it.
@@ -45,7 +45,7 @@ pub struct Sent {
     pub to: usize,
     /// Its match information.
     pub match_info: u64,
-    /// Its length.
+    /// Length of the message, in bytes.
     pub length: u64,
     /// Its send ends when it was received.
     pub waits: bool,
@@ -62,11 +62,11 @@ pub struct Sent {
 pub struct Wanted {
     /// The sender, or anybody.
     pub source: Option<PeerId>,
-    /// The messages.
+    /// Which messages it matches.
     pub matching: Match,
 }
 
-/// A receive.
+/// A receive that was posted.
 #[derive(Clone, Debug)]
 pub struct Posted {
     /// Host and life.

@@ -5,47 +5,18 @@ use bench::environment::{Environment, VIRTUAL};
 use bench::measurement::{Quantiles, Rounds};
 use bench::nic_kind::NicKind;
 use bench::options::{NicOptions, Text};
-use bench::world::intervals::{Interval, intervals, shares};
+use bench::world::adaptive::{Interval, shares};
 use report::{json, outln};
 use serde::Serialize;
 use sys::privilege::Privilege;
 
-use super::traffic::Traffic;
+use super::traffic::{self, Mode, Traffic};
 
 /// The speed of the link: that of the cards of the first articles' kind.
 const LINK_MBIT: u32 = 1_000;
 
 /// How many changes are printed for people.
 const PRINTED: usize = 6;
-
-/// Who moderates: a name, what the driver is told, and the NIC's setting.
-struct Mode {
-    name: &'static str,
-    driver_options: &'static [&'static str],
-    setting: &'static str,
-}
-
-const fn mode(name: &'static str, driver_options: &'static [&'static str]) -> Mode {
-    Mode { name, driver_options, setting: "driver" }
-}
-
-/// e1000e's receive delay is none of its throttle's: without it, the throttle is what one sees.
-const E1000E: [Mode; 4] = [
-    mode("dynamic", &["InterruptThrottleRate=1", "RxIntDelay=0", "RxAbsIntDelay=0"]),
-    mode("conservative", &["InterruptThrottleRate=3", "RxIntDelay=0", "RxAbsIntDelay=0"]),
-    mode("8000/s", &["InterruptThrottleRate=8000", "RxIntDelay=0", "RxAbsIntDelay=0"]),
-    Mode { name: "marked:75", driver_options: &["RxIntDelay=0"], setting: "marked:75" },
-];
-
-const E1000: [Mode; 4] = [
-    mode("dynamic", &["InterruptThrottleRate=1"]),
-    mode("conservative", &["InterruptThrottleRate=3"]),
-    mode("8000/s", &["InterruptThrottleRate=8000"]),
-    Mode { name: "marked:75", driver_options: &[], setting: "marked:75" },
-];
-
-const IAVF: [Mode; 2] =
-    [mode("adaptive", &[]), Mode { name: "marked:75", driver_options: &[], setting: "marked:75" }];
 
 /// What `--json` prints.
 #[derive(Debug, Serialize)]
@@ -59,8 +30,8 @@ struct Traces {
 /// One kind of traffic.
 #[derive(Debug, Serialize)]
 struct Trace {
-    name: &'static str,
-    about: &'static str,
+    name: String,
+    about: String,
     /// Seconds before those that are measured.
     warmup_s: f64,
     duration_s: f64,
@@ -70,9 +41,8 @@ struct Trace {
 /// What came of it in one mode.
 #[derive(Debug, Serialize)]
 struct ModeOutcome {
-    mode: &'static str,
-    driver_options: &'static [&'static str],
-    setting: &'static str,
+    #[serde(flatten)]
+    mode: Mode,
     /// In the order in which the NIC had them; the setting `marked:75` does not use them.
     intervals: Vec<Interval>,
     shares: Vec<Share>,
@@ -99,20 +69,15 @@ pub(super) fn run(
     is_json: bool,
     privilege: Privilege,
 ) -> Result<()> {
-    let modes: &[Mode] = match nic {
-        NicKind::E1000e => &E1000E,
-        NicKind::E1000 => &E1000,
-        NicKind::Iavf => &IAVF,
-        NicKind::Virtio => &[],
-    };
+    let modes = traffic::modes(nic.driver())?;
     let environment =
         Environment { privilege: privilege.to_string(), ..Environment::read(VIRTUAL) };
     let mut traces = Vec::new();
     for traffic in traffic {
         let modes = modes.iter().map(|mode| play(traffic, nic, mode, &environment));
         let trace = Trace {
-            name: traffic.name,
-            about: traffic.about,
+            name: traffic.name.clone(),
+            about: traffic.about.clone(),
             warmup_s: traffic.plan.warmup_s,
             duration_s: traffic.plan.duration_s,
             modes: modes.collect::<Result<_>>()?,
@@ -139,33 +104,31 @@ fn play(
     mode: &Mode,
     environment: &Environment,
 ) -> Result<ModeOutcome> {
-    let told = mode.driver_options.iter().map(|option| option.parse().map(Text));
-    let told = told.collect::<Result<Vec<_>, &str>>().map_err(anyhow::Error::msg)?;
+    let given = mode.driver_options.iter().map(|option| option.parse().map(Text));
+    let given = given.collect::<Result<Vec<_>, &str>>().map_err(anyhow::Error::msg)?;
     let options = NicOptions {
         nic: Some(nic),
         link_rate: Some(LINK_MBIT),
-        driver_options: (!told.is_empty()).then_some(told),
+        driver_options: (!given.is_empty()).then_some(given),
         ..NicOptions::default()
     };
-    let traced = intervals(&traffic.plan, &traffic.late, &options, mode.setting.parse()?)?;
+    let (intervals, slice) = traffic.observed().intervals(&options, mode.setting.parse()?)?;
     let rounds = Rounds {
-        setting: mode.setting.to_owned(),
+        setting: mode.setting.clone(),
         clients: None,
-        slices: std::slice::from_ref(&traced.slice),
+        slices: std::slice::from_ref(&slice),
         missed: &[],
         reports_half: false,
     };
     let measured = rounds.measurement(environment.clone());
     let seconds = traffic.plan.warmup_s + traffic.plan.duration_s;
-    let shares = shares(&traced.intervals, (seconds * 1e6) as u64).into_iter();
+    let shares = shares(&intervals, (seconds * 1e6) as u64).into_iter();
     let shares = shares.map(|(ns, share)| Share { interval_us: ns as f64 / 1e3, share });
     Ok(ModeOutcome {
-        mode: mode.name,
-        driver_options: mode.driver_options,
-        setting: mode.setting,
-        changes_per_s: traced.intervals.len().saturating_sub(1) as f64 / seconds,
+        mode: mode.clone(),
+        changes_per_s: intervals.len().saturating_sub(1) as f64 / seconds,
         shares: shares.collect(),
-        intervals: traced.intervals,
+        intervals,
         interrupts_per_s: measured.interrupts_per_s,
         latency_us: measured.latency_us,
         transactions_per_s: measured.transactions_per_s,
@@ -177,20 +140,20 @@ fn play(
 fn print(trace: &Trace) {
     outln!("{}: {}", trace.name, trace.about);
     for outcome in &trace.modes {
-        let mut told = Vec::new();
-        if outcome.setting == "driver" {
+        let mut words = Vec::new();
+        if outcome.mode.setting == "driver" {
             let step =
                 |it: &Interval| format!("{:.1} ms {} us", it.at_us as f64 / 1e3, it.interval_us);
-            told.extend(outcome.intervals.iter().take(PRINTED).map(step));
+            words.extend(outcome.intervals.iter().take(PRINTED).map(step));
             let more = outcome.intervals.len().saturating_sub(PRINTED);
-            told.extend((more > 0).then(|| format!("and {more} more")));
+            words.extend((more > 0).then(|| format!("and {more} more")));
         }
-        told.extend(outcome.interrupts_per_s.map(|rate| format!("{rate:.0} interrupts/s")));
-        told.extend(
+        words.extend(outcome.interrupts_per_s.map(|rate| format!("{rate:.0} interrupts/s")));
+        words.extend(
             outcome.latency_us.map(|it| format!("p50 {:.1} us, p99 {:.1} us", it.p50, it.p99)),
         );
-        told.extend(outcome.bulk_bits_per_s.map(|bits| format!("{:.0} Mbit/s", bits / 1e6)));
-        outln!("  {:<13} {}", outcome.mode, told.join(", "));
+        words.extend(outcome.bulk_bits_per_s.map(|bits| format!("{:.0} Mbit/s", bits / 1e6)));
+        outln!("  {:<13} {}", outcome.mode.name, words.join(", "));
     }
     outln!("");
 }

@@ -44,7 +44,6 @@ impl Op {
     ];
 }
 
-/// A message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message {
     /// What it is about.

@@ -60,7 +60,7 @@ impl Calendar {
         Ok(Self { now: Instant::ZERO, clients, shared, running: None })
     }
 
-    /// The time.
+    /// The present moment of virtual time.
     pub fn now(&self) -> Instant {
         self.now
     }

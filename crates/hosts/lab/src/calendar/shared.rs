@@ -94,7 +94,6 @@ impl Shared {
         Instant::from_nanos(self.long(AT_CURRENT_TIME).load(Ordering::Acquire))
     }
 
-    /// Time passes.
     pub(super) fn set_now(&self, now: Instant) {
         self.long(AT_CURRENT_TIME).store(now.as_nanos(), Ordering::Release);
     }

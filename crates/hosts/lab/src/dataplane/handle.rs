@@ -213,7 +213,7 @@ impl DataPlane {
         }
     }
 
-    /// The ports.
+    /// The ports, by number.
     pub fn plane(&mut self) -> &mut Plane {
         &mut self.plane
     }

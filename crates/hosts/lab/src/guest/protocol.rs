@@ -53,7 +53,7 @@ pub enum Order {
 pub struct Spawn {
     /// Its name, or its path, and its arguments.
     pub words: Vec<Text>,
-    /// Its environment.
+    /// Names and values of its environment.
     pub environment: Vec<(Text, Text)>,
     /// Its working directory; `/` if the guest has no such directory.
     pub directory: Text,
@@ -71,16 +71,16 @@ pub struct Spawn {
 pub enum OutputStream {
     /// Standard output, or the terminal.
     Output,
-    /// Standard error.
+    /// Standard error, without a terminal.
     Error,
 }
 
 /// The size of a terminal, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Size {
-    /// Its height.
+    /// Height of the terminal.
     pub rows: u16,
-    /// Its width.
+    /// Width of the terminal.
     pub columns: u16,
 }
 
@@ -144,9 +144,9 @@ pub struct TimedCommand {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Text {
-    /// UTF-8.
+    /// Text that is UTF-8.
     Plain(String),
-    /// Anything else.
+    /// Bytes that are no UTF-8.
     Raw(Vec<u8>),
 }
 

@@ -33,7 +33,6 @@ pub(super) fn piped(command: &mut Command) -> Result<Child> {
     command.stdout(Stdio::piped()).spawn().with_context(|| format!("start {name}"))
 }
 
-/// That output.
 pub(super) fn output_of(child: &mut Child) -> Stdio {
     child.stdout.take().expect("it is piped").into()
 }

@@ -46,7 +46,6 @@ pub(super) struct Sources {
     options: Vec<OsString>,
     /// The package, which is also the name of the directory in it.
     pub(super) package: String,
-    /// Its version.
     pub(super) version: String,
 }
 

@@ -9,7 +9,7 @@ const LONGEST: usize = 64;
 /// What the parent says on standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Command {
-    /// Time zero.
+    /// The moment is time zero.
     Go,
     /// A server's end.
     Stop,

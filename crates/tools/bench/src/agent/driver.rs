@@ -73,7 +73,6 @@ pub(super) struct RunTotals {
     pub(super) polled: Option<u64>,
 }
 
-/// See the module.
 pub(super) struct Driver {
     port: Box<dyn Port>,
     poller: Poller,

@@ -7,7 +7,6 @@ use crate::workload::ConnectionId;
 use rustix::fd::OwnedFd;
 use std::io;
 
-/// See the module.
 pub(super) struct FrameSocket {
     interface: String,
     socket: OwnedFd,

@@ -11,7 +11,6 @@ use std::net::{IpAddr, SocketAddr};
 use sys::icmp;
 use sys::wait::wait_writable;
 
-/// See the module.
 pub(super) struct Icmp {
     address: IpAddr,
     sockets: Vec<OwnedFd>,

@@ -117,7 +117,6 @@ enum Woken {
     Stop,
 }
 
-/// See the module.
 struct Driver {
     endpoint: Arc<MxEndpoint>,
     /// This endpoint, or the one that it talks to.

@@ -27,7 +27,6 @@ pub(super) struct Ready {
     pub(super) readable: bool,
 }
 
-/// See the module.
 pub(super) struct Poller {
     epoll: OwnedFd,
     /// How reads of its sockets poll, if they do.

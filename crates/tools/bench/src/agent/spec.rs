@@ -68,7 +68,7 @@ fn default_duration_ms() -> u64 {
 pub enum Transport {
     /// TCP, without Nagle's delay.
     Tcp,
-    /// UDP.
+    /// Datagrams of UDP.
     Udp,
     /// ICMP echo: the peer's kernel answers, no agent needed there.
     Icmp,

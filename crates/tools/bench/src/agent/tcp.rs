@@ -29,7 +29,6 @@ struct PeerStream {
     taken: usize,
 }
 
-/// See the module.
 pub(super) struct Tcp {
     address: SocketAddr,
     listener: Option<TcpListener>,

@@ -13,7 +13,6 @@ use sys::wait::wait_writable;
 /// How many datagrams one `sendmmsg` carries.
 const BATCH: usize = 32;
 
-/// See the module.
 pub(super) struct Udp {
     address: SocketAddr,
     /// A client's, by connection; or a server's only one.

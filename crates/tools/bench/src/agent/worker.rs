@@ -12,7 +12,6 @@ use super::clock::read_ns;
 use super::spec::AgentSpec;
 use crate::workload::Duration;
 
-/// See the module.
 #[derive(Debug)]
 pub(super) enum Worker {
     /// It keeps the processor busy.

@@ -38,9 +38,9 @@ pub enum Hosts {
 /// Some of the ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Ports {
-    /// Host a's.
+    /// Port of host a.
     A,
-    /// Host b's.
+    /// Port of host b.
     B,
     /// Both, or all.
     #[value(alias = "all")]

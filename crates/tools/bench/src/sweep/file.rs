@@ -31,7 +31,7 @@ pub struct Sweep {
 /// Which shard of how many cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardPosition {
-    /// The shard.
+    /// Index and number of shards.
     #[serde(flatten)]
     pub shard: Shard,
     /// How many cases all shards have together.
@@ -120,7 +120,6 @@ impl OpenedFile {
         &self.sweep.arguments
     }
 
-    /// Its results.
     pub(super) fn results<R: DeserializeOwned>(&self) -> Result<R> {
         let path = &self.path;
         let doing = || format!("read the results of shard {}", path.display());

@@ -17,7 +17,7 @@ pub trait Results: DeserializeOwned {
 /// The results of the shards of one sweep, each shard once, in their order.
 #[derive(Debug)]
 pub struct Merged<R> {
-    /// The sweep.
+    /// The sweep of all shards.
     pub sweep: Sweep,
     /// How many cases all shards have together, those that are missing among them.
     pub cases: u64,
@@ -37,7 +37,7 @@ pub struct Partial {
 }
 
 impl Partial {
-    /// In words.
+    /// The same in words.
     pub fn in_words(&self) -> String {
         format!("Partial: of {} shards, {} missing.", self.shards, are(&self.missing))
     }

@@ -30,7 +30,7 @@ pub struct ShardArgs {
 }
 
 impl Shard {
-    /// All cases.
+    /// The only shard, of all cases.
     pub const WHOLE: Self = Self { index: 1, of: 1 };
 
     /// Its number, from 1.

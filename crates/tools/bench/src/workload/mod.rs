@@ -107,7 +107,7 @@ pub enum WorkloadEvent<'a> {
     },
     /// The driver's backlog on this connection is empty again.
     Drained {
-        /// Which connection.
+        /// The connection it is about.
         connection: ConnectionId,
     },
     /// The moment that `Wait` named has come, and nothing arrived before it.
@@ -116,7 +116,7 @@ pub enum WorkloadEvent<'a> {
     Computed,
     /// The peer closed the connection; nothing more will arrive on it.
     Closed {
-        /// Which connection.
+        /// The connection it is about.
         connection: ConnectionId,
     },
 }
@@ -126,15 +126,15 @@ pub enum WorkloadEvent<'a> {
 pub enum Action<'a> {
     /// Send these bytes: on a datagram transport, as one datagram. Answered by `Sent`.
     Send {
-        /// Where to.
+        /// The connection to send on.
         connection: ConnectionId,
-        /// What.
+        /// The bytes to send.
         bytes: &'a [u8],
     },
     /// Send `bytes` as datagrams of `datagram_bytes` each, all at once. Datagram transports only.
     /// Answered by one `Sent`.
     SendBatch {
-        /// Where to.
+        /// The connection to send on.
         connection: ConnectionId,
         /// The datagrams, one after the other; the length is a multiple of `datagram_bytes`.
         bytes: &'a [u8],

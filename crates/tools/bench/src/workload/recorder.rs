@@ -128,7 +128,7 @@ impl Recorder {
         self.counters.iter().filter(|(_, n)| **n > 0).map(|(counter, n)| (*counter, *n)).collect()
     }
 
-    /// One distribution.
+    /// The distribution of a timing.
     pub fn distribution(&self, timing: Timing) -> Distribution {
         let [up, down] = &self.distributions[timing as usize];
         let mut whole = Distribution::of(&up.times, 1);

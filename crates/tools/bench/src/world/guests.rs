@@ -41,7 +41,6 @@ pub(super) struct Guests {
     pub(super) plans: Vec<PortPlan>,
     /// Their clocks, in virtual time.
     pub(super) calendar: Calendar,
-    /// Their kernel.
     pub(super) kernel: PathBuf,
 }
 

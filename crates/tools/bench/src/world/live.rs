@@ -40,7 +40,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 pub struct Live {
     // Dropped in this order: who asks the plane, the plane, and last the hosts whose TAPs it
     // reads.
-    _control: control::server::Server,
+    _control: control::Server,
     plane: Arc<Handle>,
     machines: Vec<Box<dyn Machine>>,
     options: NicOptions,
@@ -51,7 +51,7 @@ pub struct Live {
 struct Testbed {
     machines: Vec<Box<dyn Machine>>,
     plane: Arc<Handle>,
-    control: control::server::Server,
+    control: control::Server,
     congestion_control: String,
     /// That of the guests; namespaces share this machine's.
     kernel: Option<String>,
@@ -68,7 +68,7 @@ impl Testbed {
             congestion_control = choose_congestion_control(host)?;
         }
         let plane = start_plane(plans(taps, options)?, options)?;
-        let control = control::server::Server::start(options.name.as_deref(), &plane, &hosts)?;
+        let control = control::Server::start(options.name.as_deref(), &plane, &hosts)?;
         let machines = hosts.into_iter().map(|host| Box::new(host) as Box<dyn Machine>).collect();
         Ok(Self { machines, plane, control, congestion_control, kernel: None })
     }
@@ -80,7 +80,7 @@ impl Testbed {
     ) -> Result<Self> {
         let guests = Guests::prepare(names, options, moderation, GuestTime::Real)?;
         let plane = start_plane(guests.plans, options)?;
-        let control = control::server::Server::start(options.name.as_deref(), &plane, &[])?;
+        let control = control::Server::start(options.name.as_deref(), &plane, &[])?;
         let mut booted = guests.boot_list.boot()?;
         let mut machines: Vec<Box<dyn Machine>> = Vec::new();
         for guest in &mut booted {
@@ -138,7 +138,7 @@ impl Live {
         Ok(live)
     }
 
-    /// The hosts.
+    /// The hosts, by number.
     pub fn machines(&self) -> &[Box<dyn Machine>] {
         &self.machines
     }

@@ -7,7 +7,6 @@ mod eta;
 pub(crate) mod fake;
 mod guests;
 mod host_settings;
-pub mod intervals;
 mod kind;
 pub mod live;
 mod script;

@@ -17,7 +17,7 @@ use vhost::Device;
 use super::live::start_plane;
 use super::setup;
 use crate::options::{NicOptions, Ports};
-use lab::control::server::Server;
+use lab::control::Server;
 
 /// A NIC that waits for guests.
 pub struct Served {

@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use lab::control::server as control;
+use lab::control;
 use lab::dataplane::DataPlane;
 use lab::guest::protocol::{GuestEvent, Order, OutputStream, Spawn, TimedCommand};
 use lab::names;

@@ -21,7 +21,7 @@ use super::eta::{self, Eta};
 use super::guests::{BootList, GuestTime, Guests};
 use super::setup;
 use crate::options::{NicOptions, Ports};
-use lab::control::server::Server;
+use lab::control::Server;
 use report::errln;
 
 /// How often, in real time, the guests' events are looked for.
@@ -51,7 +51,6 @@ pub(super) type Sink<'a> = dyn FnMut(usize, u32, GuestEvent) + 'a;
 /// How far a guest has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GuestPhase {
-    /// It boots.
     Booting,
     /// It follows its script.
     Playing,

@@ -117,10 +117,10 @@ const MOST: usize = 16 << 20;
 pub(super) struct CapturedOutput {
     out: Vec<u8>,
     err: Vec<u8>,
-    end: Option<String>,
+    pub(super) end: Option<String>,
     /// There is no such program.
-    is_missing: bool,
-    succeeded: bool,
+    pub(super) is_missing: bool,
+    pub(super) succeeded: bool,
 }
 
 impl CapturedOutput {

@@ -1,7 +1,7 @@
 //! Opening devices, by their names or as a journal has them.
 
 use anyhow::{Context, Result, ensure};
-use lab::control::client;
+use labctl::client;
 use netdev::{Root, device_name};
 
 use super::interface::Interface;

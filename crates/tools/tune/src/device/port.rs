@@ -6,8 +6,8 @@ use nic::moderation::{Coalesce, Moderation, Profile, TimerKind};
 
 use super::{Counted, DeviceKind, Identity, TunedDevice};
 use crate::setting::{Change, Setting, State, Value};
-use lab::control::client::{ask, instance};
-use lab::control::{PortState, Request};
+use labctl::client::{ask, instance};
+use labctl::{PortState, Request};
 
 /// A port of the NIC of a lab.
 #[derive(Debug)]

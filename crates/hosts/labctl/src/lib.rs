@@ -8,21 +8,22 @@
 //!
 //! One request is one line of JSON, and so is its reply.
 
+#![forbid(unsafe_code)]
+
 pub mod client;
-pub mod server;
 
 use base::quantiles::Quantiles;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What abstract sockets of labs are called, before the name of the lab.
-const PREFIX: &str = "earmark/lab/";
+pub const PREFIX: &str = "earmark/lab/";
 
 /// What a client asks.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
-    /// Tell everything.
+    /// Ask for the state of all ports.
     Show,
     /// Tell which lab it is.
     Identify,
@@ -66,7 +67,7 @@ pub struct PortState {
     /// Its lanes: rules that choose a queue.
     #[serde(default)]
     pub lanes: Vec<LaneState>,
-    /// Its queues.
+    /// The queues, by number.
     pub queues: Vec<QueueState>,
     /// Holds in microseconds since the lab began.
     pub hold_us: Option<Quantiles>,
@@ -108,7 +109,7 @@ pub struct QueueState {
     pub setting: String,
     /// `marked`, `stream` or the name of the timer.
     pub strategy: String,
-    /// `adaptive-rx`.
+    /// Whether `adaptive-rx` is on.
     pub adaptive_rx: bool,
     /// `rx-usecs` at work: that of the setting, or what adaptive moderation picked.
     pub rx_usecs: u32,

@@ -1,4 +1,4 @@
-//! The lab's side of the control socket.
+//! The lab's side of the control socket; the crate `labctl` has the other one.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
@@ -17,8 +17,8 @@ use nic::moderation::{
     Coalesce, MAX_RX_FRAMES, MAX_RX_USECS, Marks, Moderation, Profile, Reason, TimerKind,
 };
 
-use super::{AttachmentState, LaneState, PREFIX, PortState, QueueState, Reply, Request};
 use hostside::distribution::Distribution;
+use labctl::{AttachmentState, LaneState, PREFIX, PortState, QueueState, Reply, Request};
 use sys::peer::{self, Credentials};
 use sys::seed::seed;
 use sys::streams::{read_line, write_full};

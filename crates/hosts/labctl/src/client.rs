@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use sys::peer::{self, LocalServer, PeerError, User};
 
-use super::{PREFIX, PortState, Reply, Request};
+use crate::{PREFIX, PortState, Reply, Request};
 
 /// How long a lab may take to answer, from the first byte of the request to the last of the answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
