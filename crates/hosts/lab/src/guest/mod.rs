@@ -203,8 +203,8 @@ impl Guest {
 
     /// What a guest with a script does: the number of the program and what became of it.
     ///
-    /// The first event is [`GuestEvent::Ready`], which [`Guest::await_ready`] takes. There are no more
-    /// when the guest has ended.
+    /// The first event is [`GuestEvent::Ready`], which [`Guest::await_ready`] takes. There are no
+    /// more when the guest has ended.
     pub fn events(&self) -> &Receiver<(u32, GuestEvent)> {
         &self.events
     }

@@ -5,8 +5,8 @@
 //! A workload is one side of a conversation (a client that asks, a server that works and answers, a
 //! paced sender). It owns no socket and reads no clock. Its *driver* does both: the agent drives it
 //! over real sockets, a simulator drives it over modelled ones, and the workload cannot tell which.
-//! The two take turns: the driver tells one [`WorkloadEvent`], the workload answers with one [`Action`],
-//! the driver carries it out and tells how it went.
+//! The two take turns: the driver passes one [`WorkloadEvent`], the workload answers with one
+//! [`Action`], the driver carries it out and passes the outcome.
 //!
 //! ```text
 //!   driver                                   workload

@@ -3,8 +3,8 @@
 //! It is read every 50 us. Linux's own adaptive moderation is compared with ours: b0 is moderated
 //! once by our `adaptive`, and once by the driver of guest b. `ethtool -C b0 adaptive-rx on` starts
 //! Linux's DIM there, and what it decides comes back to the NIC as commands of the control queue.
-//! With one of Intel's NICs, the driver of guest b is the one of the kernel, unmodified, and what is
-//! read is the register of the vector that received frames interrupt on.
+//! With one of Intel's NICs, the driver of guest b is the one of the kernel, unmodified, and what
+//! is read is the register of the vector that received frames interrupt on.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
