@@ -2,112 +2,21 @@
 
 use crate::apart::Distances;
 use crate::explanation::{Fit, MAX_HOLD, MIN_NOISE, Shape, Waking};
-use crate::heard::Heard;
+use crate::limits::{
+    BEYOND_NOISE, CLOSE_PER_THROTTLE, COST_PER_DOUBT, DEVIATIONS_OF_95_PERCENT, DRIFT_NOISE_GAIN,
+    EVERYDAY_LATENESS, FLOOR_ERROR_PER_LATENESS, LATE_QUANTILE, MAX_DISTANCE_PER_HOLD, MAX_DRIFT,
+    MAX_DRIFT_CORRECTIONS, MAX_HALF_WIDTH, MAX_RIVAL_COST, MAX_UNEXPLAINED,
+    MAX_UNEXPLAINED_BY_LEVELS, MAX_UNEXPLAINED_BY_QUIET, MEDIAN_ERROR_PER_MEAN_ERROR,
+    MIN_CLOSE_SHARE, MIN_DISTANCE_PER_HOLD, MIN_HOLD_PER_NOISE, MIN_HOLD_PER_STEP, MIN_STARTERS,
+    NEGLIGIBLE_DRIFT, NOISE_BIAS, SHORTEST_HOLD_US, STRAY_PER_NOISE, STRAY_US, TIMER_GRAIN_US,
+    UNCORRECTED_DRIFT_US,
+};
+use crate::measured::MeasuredTrain;
 use crate::series::{Series, Starter, Way};
 use crate::stats::{cheapest, median, mode, quantile, slope, sorted, spread};
 use crate::train::Purpose;
 use crate::verdict::{Family, Interval};
 use crate::{adaptive, edge, fit};
-
-/// Fewer starters than this say nothing.
-const ENOUGH: usize = 30;
-
-/// Anything shorter is what an interrupt takes to be served, in a virtual machine above all, in
-/// microseconds: nobody outside can tell that from a hold.
-const MIN_HOLD: f64 = 4.0;
-
-/// A hold is so many times the noise that it leaves unexplained; less may be chance.
-const NOISE_BELOW_HOLD: f64 = 7.0;
-
-/// No clock of a computer gains more than this on another.
-const FASTEST: f64 = 3e-4;
-
-/// A drift this small moves nothing by more than half a microsecond while a probe lasts.
-const NO_DRIFT: f64 = 1e-7;
-
-/// That two clocks differ has to explain the waits of both directions better by as much.
-const DOUBT: f64 = 1.2;
-
-/// Noise is to one side, and by how much that moves its middle is not known: a share of it.
-const SKEWED: f64 = 0.4;
-
-/// Packets further apart than a hold keep their distance: all of them under a delay and a throttle,
-/// most of them under a tick if it is a few times as far. A hold is supported by that.
-const FURTHER: f64 = 4.0;
-
-/// A hold is excluded if most packets keep distances below this share of it: those that came just
-/// before its end may seem to.
-const EXCLUDED: f64 = 0.75;
-
-/// Without that, a hold has to explain most waits, and to be longer than this many times the noise.
-const MIN_EXPLAINED: f64 = 0.5;
-const CLEARLY: f64 = 12.0;
-
-/// Nor may its interval be wider to each side than this share of the value: that would not tell it.
-const VAGUE: f64 = 0.5;
-
-/// Levels can be found in anything that is late now and then. If more than this share of waits is
-/// explained by none of them, by more than the longest of them, lateness explains all.
-const MOSTLY_LATE: f64 = 0.25;
-
-/// A busy machine leaves more than this share of waits unexplained by what looks like a quiet hold:
-/// 13 to 21 % on live sides without one, next to nothing in virtual time with one.
-const LATE_POLLS: f64 = 0.1;
-
-/// Packets have to come at less than this share of a throttle to tell it: at longer distances
-/// alone, a delay that adapts to the rate looks the same, and one that drifts as if it began at the
-/// release before.
-const CLOSE: f64 = 0.5;
-
-/// Of those that come at less than twice the throttle, this share has to: half or more do under
-/// the usual plan. Where a plan keeps packets apart, a sender that is late still sends some in a
-/// row, a fifth of them and more on a busy machine.
-const CLOSE_SHARE: f64 = 0.4;
-
-/// Corrections of the drift: each leaves a small part of what there was, and none follows one that
-/// is below [`NO_DRIFT`].
-const CORRECTIONS: usize = 4;
-
-/// Only waits that are as the explanation says tell of clocks: within so many standard deviations
-/// of the noise and so many microseconds, which is what a drift that is not corrected yet adds.
-const TELLING: f64 = 12.0;
-const TELLING_USECS: f64 = 5.0;
-
-/// A throttle has to be longer than so many steps of whoever answers or polls, who keeps packets
-/// apart, too: a queue of two comes about by chance, a longer one seldom.
-const STEPS: f64 = 3.0;
-
-/// A stray is off by so many standard deviations of the noise, and a microsecond.
-const STRAY: f64 = 6.0;
-const STRAY_USECS: f64 = 1.0;
-
-/// Of strays that are late, the last tenth begins here.
-const LATEST: f64 = 0.9;
-
-/// Of a normal distribution, 95 % lie within so many standard deviations; and a median is off by so
-/// many times as much as a mean.
-const CONFIDENT: f64 = 1.96;
-const MEDIAN: f64 = 1.25;
-
-/// Where the floor is not known better, it may be off by this share of what a packet is usually
-/// late by.
-const LATENESS: f64 = 0.5;
-
-/// What no statistics shows, in microseconds: steps of a poll, by which packets are reported one by
-/// one, and of what a timer is set to.
-const GRAIN: f64 = 0.4;
-
-/// Of two families that cost the same, either is right with 50 %; of one that costs so much less
-/// than the next, 18 % are left to err. If starters knew nothing of one another it would be 2 %,
-/// but those of a train share what disturbs them.
-const SURER: f64 = 4.0;
-
-/// Of a family that costs so much more, two in a hundred would be left to be right.
-const SURE: f64 = 3.0 * SURER;
-
-/// If more than this share of waits is unexplained, packets of others may keep a timer running: of
-/// everyday lateness there is less.
-pub(crate) const OTHERS: f64 = 0.05;
 
 /// Families that look like this one where packets that are not seen keep a timer running.
 const fn alike_beside_others(family: Family) -> &'static [Family] {
@@ -177,11 +86,12 @@ impl Judged {
     /// Whether the data bears out the hold that explains it best.
     pub(crate) fn is_supported(&self) -> bool {
         let Interval { value, high, .. } = self.usecs;
-        let is_kept = self.distances.bound().is_some_and(|bound| bound < FURTHER * value);
-        let close = CLOSE * value;
+        let is_kept =
+            self.distances.bound().is_some_and(|bound| bound < MAX_DISTANCE_PER_HOLD * value);
+        let close = CLOSE_PER_THROTTLE * value;
         let is_close = || {
             self.distances.shortest().is_some_and(|usecs| usecs < close)
-                && self.distances.closer(close) > CLOSE_SHARE
+                && self.distances.closer(close) > MIN_CLOSE_SHARE
         };
         if self.family == Family::Throttle && !is_close() {
             return false;
@@ -189,22 +99,23 @@ impl Judged {
         // Packets that came closer than that and kept their distance say that there is no such
         // hold; an adaptive one is not as long all the time.
         let is_excluded = self.family != Family::Adaptive
-            && self.distances.bound().is_some_and(|bound| bound < EXCLUDED * value);
+            && self.distances.bound().is_some_and(|bound| bound < MIN_DISTANCE_PER_HOLD * value);
         if is_excluded {
             return false;
         }
-        let is_lateness = self.stray > MOSTLY_LATE && self.late_usecs > value;
+        let is_lateness = self.stray > MAX_UNEXPLAINED_BY_LEVELS && self.late_usecs > value;
         if self.family == Family::Adaptive && is_lateness {
             return false;
         }
         // A poll that is late goes on while packets come, which looks alike, and so does a machine
         // that two hosts share, as long as one of them sends.
-        let is_late_poll = self.stray > LATE_POLLS || value < CLEARLY * self.noise;
+        let is_late_poll =
+            self.stray > MAX_UNEXPLAINED_BY_QUIET || value < BEYOND_NOISE * self.noise;
         if self.family == Family::Quiet && (is_late_poll || self.in_bursts) {
             return false;
         }
-        let is_clear = self.stray < MIN_EXPLAINED && value > CLEARLY * self.noise;
-        let is_precise = high - value < VAGUE * value.max(MIN_HOLD);
+        let is_clear = self.stray < MAX_UNEXPLAINED && value > BEYOND_NOISE * self.noise;
+        let is_precise = high - value < MAX_HALF_WIDTH * value.max(SHORTEST_HOLD_US);
         is_precise && (is_kept || is_clear)
     }
 
@@ -213,12 +124,12 @@ impl Judged {
     /// A hold that comes and goes, as an adaptive one does, leaves the distances of most packets
     /// alone and still makes many late: where most waits are unexplained, nothing is excluded.
     pub(crate) fn excluded(&self) -> Option<f64> {
-        self.distances.bound().filter(|_| self.stray < MIN_EXPLAINED)
+        self.distances.bound().filter(|_| self.stray < MAX_UNEXPLAINED)
     }
 }
 
 /// Judges round trips; nothing if too little was heard.
-pub(crate) fn round(heard: &[Heard]) -> Option<Judged> {
+pub(crate) fn round(heard: &[MeasuredTrain]) -> Option<Judged> {
     let series = Series::of(heard, Way::Round, 0.0);
     look(series).map(Look::conclude)
 }
@@ -228,14 +139,14 @@ pub(crate) fn round(heard: &[Heard]) -> Option<Judged> {
 /// One clock gains on the other, by the same in both directions. What it gains is first read from
 /// the lower edge of waits, of the direction where that is straighter, and then from what the
 /// better explanation leaves.
-pub(crate) fn both(heard: &[Heard], [to, from]: [Way; 2]) -> Option<(Judged, Judged)> {
+pub(crate) fn both(heard: &[MeasuredTrain], [to, from]: [Way; 2]) -> Option<(Judged, Judged)> {
     let series = |drift| (Series::of(heard, to, drift), Series::of(heard, from, drift));
     let (there, back) = series(0.0);
     // Edges of long holds say little, and many clocks agree.
     let mut drifts = vec![0.0];
     for drift in [there.edge(), -back.edge()] {
-        let is_new = drifts.iter().all(|other: &f64| (drift - other).abs() > NO_DRIFT);
-        if is_new && drift.abs() < FASTEST {
+        let is_new = drifts.iter().all(|other: &f64| (drift - other).abs() > NEGLIGIBLE_DRIFT);
+        if is_new && drift.abs() < MAX_DRIFT {
             drifts.push(drift);
         }
     }
@@ -245,14 +156,14 @@ pub(crate) fn both(heard: &[Heard], [to, from]: [Way; 2]) -> Option<(Judged, Jud
     };
     let tried = drifts.into_iter().filter_map(|drift| Some((drift, glances(drift)?)));
     let left = |(drift, (there, back)): &(f64, (Look, Look))| {
-        let doubt = if *drift == 0.0 { 1.0 } else { DOUBT };
+        let doubt = if *drift == 0.0 { 1.0 } else { DRIFT_NOISE_GAIN };
         doubt * there.noise * back.noise
     };
     let (mut drift, mut seen) = cheapest(tried, left)?;
-    for _ in 0..CORRECTIONS {
+    for _ in 0..MAX_DRIFT_CORRECTIONS {
         let (there, back) = &seen;
         let more = if there.certainty() > back.certainty() { there.drift() } else { -back.drift() };
-        if more.abs() < NO_DRIFT {
+        if more.abs() < NEGLIGIBLE_DRIFT {
             break;
         }
         drift += more;
@@ -291,7 +202,7 @@ fn look(series: Series) -> Option<Look> {
 
 fn quick_fit(series: Series, thorough: bool) -> Option<Look> {
     let starters = series.starters();
-    if starters.len() < ENOUGH {
+    if starters.len() < MIN_STARTERS {
         return None;
     }
     let Choice { best, steady, noise, margin, rival } = choose(&series, &starters, thorough);
@@ -342,7 +253,7 @@ impl Look {
         let residuals: Vec<f64> = free.iter().map(|(_, residual)| **residual).collect();
         let centre = mode(&residuals);
         let near = free.iter().filter(|(_, residual)| {
-            (**residual - centre).abs() < TELLING * self.noise + TELLING_USECS
+            (**residual - centre).abs() < BEYOND_NOISE * self.noise + UNCORRECTED_DRIFT_US
         });
         near.map(|(starter, residual)| (starter.arrived, **residual)).collect()
     }
@@ -354,7 +265,7 @@ impl Look {
 
     fn drift(&self) -> f64 {
         let telling = self.telling();
-        if telling.len() < ENOUGH { 0.0 } else { slope(&telling) }
+        if telling.len() < MIN_STARTERS { 0.0 } else { slope(&telling) }
     }
 
     fn conclude(self) -> Judged {
@@ -374,8 +285,8 @@ impl Look {
         // Polls and servers keep packets apart, too, and go on while packets come.
         let is_alike =
             matches!(best.shape, Shape::Throttle | Shape::Deferral { .. } | Shape::Quiet { .. });
-        let apart = if is_alike { STEPS * series.service() } else { 0.0 };
-        let least = (MIN_HOLD + apart).max(NOISE_BELOW_HOLD * noise);
+        let apart = if is_alike { MIN_HOLD_PER_STEP * series.service() } else { 0.0 };
+        let least = (SHORTEST_HOLD_US + apart).max(MIN_HOLD_PER_NOISE * noise);
         let family = match best.shape {
             Shape::None => Family::None,
             _ if !(least..=MAX_HOLD).contains(&usecs) => Family::None,
@@ -384,21 +295,23 @@ impl Look {
         let centre = mode(&best.residuals);
         let strays = best.residuals.iter().map(|residual| residual - centre);
         let strays = sorted(
-            strays.filter(|residual| residual.abs() > STRAY * noise + STRAY_USECS).collect(),
+            strays.filter(|residual| residual.abs() > STRAY_PER_NOISE * noise + STRAY_US).collect(),
         );
         let late_strays = &strays[strays.partition_point(|residual| *residual < 0.0)..];
         let count = starters.len() as f64;
         let stray = strays.len() as f64 / count;
-        let is_hidden = stray > OTHERS || best.waking.is_some() && family == Family::Throttle;
-        let alike = alike(family, is_hidden, Some(rival).filter(|_| margin < SURE));
+        let is_hidden =
+            stray > EVERYDAY_LATENESS || best.waking.is_some() && family == Family::Throttle;
+        let alike = alike(family, is_hidden, Some(rival).filter(|_| margin < MAX_RIVAL_COST));
         let lone = series.points.iter().filter(|point| point.purpose == Purpose::Lone);
         let unseen = match best.shape {
             Shape::Delay => edge::INTERRUPT + doubt,
             Shape::Quiet { .. } | Shape::Deferral { .. } => best.doubt,
-            _ => LATENESS * late,
+            _ => FLOOR_ERROR_PER_LATENESS * late,
         };
-        let by_chance = CONFIDENT * MEDIAN * noise / (count - strays.len() as f64).max(1.0).sqrt();
-        let half = by_chance + SKEWED * noise + unseen + GRAIN;
+        let by_chance = DEVIATIONS_OF_95_PERCENT * MEDIAN_ERROR_PER_MEAN_ERROR * noise
+            / (count - strays.len() as f64).max(1.0).sqrt();
+        let half = by_chance + NOISE_BIAS * noise + unseen + TIMER_GRAIN_US;
         let usecs = if family == Family::None { 0.0 } else { usecs };
         Judged {
             family,
@@ -416,12 +329,12 @@ impl Look {
                 _ => None,
             },
             waking: best.waking,
-            confidence: 1.0 - 0.5 * (-margin / SURER).exp(),
+            confidence: 1.0 - 0.5 * (-margin / COST_PER_DOUBT).exp(),
             alike,
             noise,
             stray,
             late: late_strays.len() as f64 / count,
-            late_usecs: quantile(late_strays, LATEST),
+            late_usecs: quantile(late_strays, LATE_QUANTILE),
             lone: median(lone.map(crate::series::Point::wait)),
             distances: Distances::of(&series),
         }

@@ -1,13 +1,13 @@
 //! The verdict from all directions together.
 
 use crate::direction::{self, Judged};
-use crate::heard::{Far, Heard};
 use crate::lengths::Part;
+use crate::measured::{Far, MeasuredTrain};
 use crate::series::Way;
 use crate::side;
 use crate::stats::{median, quantile, sorted};
 use crate::train::{Length, Purpose};
-use crate::verdict::{Acquittal, Family, Finding, Lengths, Place, Verdict};
+use crate::verdict::{Family, Finding, Lengths, OtherDelay, Place, Verdict};
 use crate::{unclear, words};
 
 /// A share of late packets below this is everyday noise.
@@ -40,21 +40,21 @@ const FEW_TIMES: usize = 30;
 
 /// What the trains show, so far.
 #[must_use]
-pub fn judge(heard: &[Heard]) -> Verdict {
+pub fn judge(heard: &[MeasuredTrain]) -> Verdict {
     judge_varied(heard, &[])
 }
 
 /// The same, where `unheld` was heard while my own NIC held nothing: that tells whose a hold is
 /// where round trips do not.
 #[must_use]
-pub fn judge_varied(heard: &[Heard], unheld: &[Heard]) -> Verdict {
+pub fn judge_varied(heard: &[MeasuredTrain], unheld: &[MeasuredTrain]) -> Verdict {
     let probes = || heard.iter().flat_map(|heard| &heard.probes).filter(|probe| !probe.silent);
     let stamped = probes().any(|probe| probe.far.is_some());
     let by_kernel = heard.iter().flat_map(|heard| &heard.probes).any(|probe| probe.silent);
     let or_program = !stamped && !by_kernel;
     let service = Service::of(heard);
     let of_length = |length| {
-        let of = |heard: &[Heard]| -> Vec<Heard> {
+        let of = |heard: &[MeasuredTrain]| -> Vec<MeasuredTrain> {
             heard.iter().filter(|heard| heard.train.length == length).cloned().collect()
         };
         part(&of(heard), &of(unheld), length, (stamped, or_program, service))
@@ -66,15 +66,15 @@ pub fn judge_varied(heard: &[Heard], unheld: &[Heard]) -> Verdict {
         (true, false) => (Lengths::Short, of_length(Length::Short)),
         (false, _) => (Lengths::Full, of_length(Length::Full)),
     };
-    let mut acquittals: Vec<Acquittal> = Vec::new();
-    for acquittal in judged.iter().flat_map(self::acquittals) {
+    let mut other_delays: Vec<OtherDelay> = Vec::new();
+    for delay in judged.iter().flat_map(self::other_delays) {
         // Full segments, which come behind short ones, say the same of it.
-        if !acquittals.iter().any(|it| is_of_one(it, &acquittal)) {
-            acquittals.push(acquittal);
+        if !other_delays.iter().any(|it| is_of_one(it, &delay)) {
+            other_delays.push(delay);
         }
     }
-    acquittals.extend(service.map(Service::acquittal));
-    acquittals.extend(first(heard));
+    other_delays.extend(service.map(Service::other_delay));
+    other_delays.extend(first(heard));
     let bend = |place| {
         findings
             .iter()
@@ -89,7 +89,7 @@ pub fn judge_varied(heard: &[Heard], unheld: &[Heard]) -> Verdict {
         findings,
         excluded,
         unclear,
-        acquittals,
+        other_delays,
         quantum: quantum(heard),
         answered: (probes().filter(|probe| probe.received.is_some()).count(), probes().count()),
         reasons: Vec::new(),
@@ -101,8 +101,8 @@ pub fn judge_varied(heard: &[Heard], unheld: &[Heard]) -> Verdict {
 /// What is heard of packets of one length; whether the far host stamps, whether a far program may
 /// be in what is found, and what that takes.
 fn part(
-    heard: &[Heard],
-    unheld: &[Heard],
+    heard: &[MeasuredTrain],
+    unheld: &[MeasuredTrain],
     length: Length,
     (stamped, or_program, service): (bool, bool, Option<Service>),
 ) -> Part {
@@ -128,7 +128,11 @@ fn part(
 }
 
 /// What each place shows: the sides apart where timestamps tell them apart, else the way round.
-fn places(heard: &[Heard], unheld: &[Heard], stamped: bool) -> Vec<(Place, Judged)> {
+fn places(
+    heard: &[MeasuredTrain],
+    unheld: &[MeasuredTrain],
+    stamped: bool,
+) -> Vec<(Place, Judged)> {
     // The far host's are preferred: the way up to my NIC has the far program in it, and how its
     // clock drifts is less certain for that.
     let ways = match (stamped, is_stamped_by_nic(heard)) {
@@ -151,7 +155,7 @@ fn places(heard: &[Heard], unheld: &[Heard], stamped: bool) -> Vec<(Place, Judge
 }
 
 /// Whether my NIC has stamped what came: all but a few, since some NICs stamp packets of PTP only.
-fn is_stamped_by_nic(heard: &[Heard]) -> bool {
+fn is_stamped_by_nic(heard: &[MeasuredTrain]) -> bool {
     let answers =
         || heard.iter().flat_map(|heard| &heard.probes).filter(|it| it.received.is_some());
     let (all, stamped) = (answers().count(), answers().filter(|it| it.nic.is_some()).count());
@@ -184,23 +188,25 @@ fn finding((place, judged): &(Place, Judged)) -> Option<Finding> {
 }
 
 /// Whether both say the same of one place, if not how long it takes.
-fn is_of_one(one: &Acquittal, other: &Acquittal) -> bool {
+fn is_of_one(one: &OtherDelay, other: &OtherDelay) -> bool {
     match (one, other) {
-        (Acquittal::Waking { place, .. }, Acquittal::Waking { place: other, .. })
-        | (Acquittal::Stray { place, .. }, Acquittal::Stray { place: other, .. }) => place == other,
+        (OtherDelay::Waking { place, .. }, OtherDelay::Waking { place: other, .. })
+        | (OtherDelay::Stray { place, .. }, OtherDelay::Stray { place: other, .. }) => {
+            place == other
+        }
         _ => false,
     }
 }
 
-fn acquittals((place, judged): &(Place, Judged)) -> Vec<Acquittal> {
+fn other_delays((place, judged): &(Place, Judged)) -> Vec<OtherDelay> {
     // What is left beside a hold that the data does not bear out is borne out by nothing.
     let is_told = judged.family == Family::None || judged.is_supported();
-    let waking = judged.waking.filter(|_| is_told).map(|waking| Acquittal::Waking {
+    let waking = judged.waking.filter(|_| is_told).map(|waking| OtherDelay::Waking {
         place: *place,
         after: waking.after,
         takes: waking.takes,
     });
-    let stray = (judged.late > EVERYDAY).then_some(Acquittal::Stray {
+    let stray = (judged.late > EVERYDAY).then_some(OtherDelay::Stray {
         place: *place,
         share: judged.late,
         usecs: judged.late_usecs,
@@ -218,7 +224,7 @@ struct Service {
 }
 
 impl Service {
-    fn of(heard: &[Heard]) -> Option<Self> {
+    fn of(heard: &[MeasuredTrain]) -> Option<Self> {
         let mut taken = Vec::new();
         // Answers that were asked for later say nothing about work.
         for heard in heard.iter().filter(|heard| heard.train.purpose != Purpose::Spaced) {
@@ -242,12 +248,12 @@ impl Service {
         finding.family == Family::Throttle && alike.contains(&finding.usecs.value)
     }
 
-    const fn acquittal(self) -> Acquittal {
-        Acquittal::Server { median: self.median, p99: self.p99 }
+    const fn other_delay(self) -> OtherDelay {
+        OtherDelay::Server { median: self.median, p99: self.p99 }
     }
 }
 
-fn first(heard: &[Heard]) -> Option<Acquittal> {
+fn first(heard: &[MeasuredTrain]) -> Option<OtherDelay> {
     let lone = heard.iter().filter(|heard| heard.train.purpose == Purpose::Lone);
     let times: Vec<f64> = lone
         .filter_map(|heard| heard.probes.first())
@@ -257,11 +263,11 @@ fn first(heard: &[Heard]) -> Option<Acquittal> {
     let usecs = first - median(rest.iter().copied());
     let most = rest.iter().copied().fold(0.0, f64::max);
     (rest.len() > OTHERS && *first > FIRST_RATIO * most && usecs > FIRST_USECS)
-        .then_some(Acquittal::First { usecs })
+        .then_some(OtherDelay::First { usecs })
 }
 
 /// The coarsest step of which all round trips are multiples.
-fn quantum(heard: &[Heard]) -> Option<u64> {
+fn quantum(heard: &[MeasuredTrain]) -> Option<u64> {
     const STEPS: [u64; 12] =
         [1_000_000, 100_000, 64_000, 32_000, 16_000, 10_000, 8_000, 4_000, 2_000, 1_000, 100, 10];
     let probes = heard.iter().flat_map(|heard| &heard.probes);

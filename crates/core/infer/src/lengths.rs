@@ -1,7 +1,8 @@
 //! What packets of one length show, and what two lengths show together.
 
-use crate::direction::{Judged, OTHERS};
-use crate::verdict::{Family, Finding, Lengths, NoHold, Place, Unclear, Why};
+use crate::direction::Judged;
+use crate::limits::EVERYDAY_LATENESS;
+use crate::verdict::{Family, Finding, Lengths, NoHold, Place, Unclear, UnclearReason};
 
 /// Two lengths show the same hold if it is as long, give or take this share of it, beside what both
 /// intervals leave open: the way is another one for full segments.
@@ -72,13 +73,14 @@ fn give_up_worse(one: &mut Part, other: &mut Part) {
         }
         let (worse, stray) =
             if stray.0 > stray.1 { (&mut *one, stray.0) } else { (&mut *other, stray.1) };
-        let unexplained = |finding: &mut Finding| finding.place == place && stray > OTHERS;
+        let unexplained =
+            |finding: &mut Finding| finding.place == place && stray > EVERYDAY_LATENESS;
         let given_up = worse.findings.extract_if(.., unexplained);
         worse.unclear.extend(given_up.map(|finding| Unclear {
             place,
             lengths: finding.lengths,
             below: None,
-            why: vec![Why::Noise],
+            why: vec![UnclearReason::Noise],
         }));
     }
 }

@@ -20,8 +20,9 @@
 //! The plan does no I/O: [`Plan::next`] says what to send, [`Plan::record`] takes the result.
 
 use base::prng::Prng;
+use base::time::Duration;
 
-use crate::heard::Heard;
+use crate::measured::MeasuredTrain;
 use crate::side;
 use crate::train::{Length, PlannedProbe, Purpose, Train};
 
@@ -40,8 +41,8 @@ pub struct Abilities {
     /// The most packets to send in all; 0: as many as the plan likes, some 6 000 of
     /// each length.
     pub most: u32,
-    /// The least gap between two packets in nanoseconds, to spare whoever is in between.
-    pub least_gap: u64,
+    /// The least gap between two packets, to spare the network between.
+    pub least_gap: Duration,
 }
 
 /// How many pairs there are: six of each factor of two in their spacing.
@@ -76,7 +77,7 @@ const ANSWERS: [u64; 4] = [25_000, 60_000, 120_000, 250_000];
 /// Full segments are not sent closer than this, in nanoseconds: a link of one gigabit a second
 /// takes 1538 bytes, all in all, in 12.3 us, and what waits for the link does not show what waits
 /// for a NIC. Bursts of them are hardly slower.
-const LEAST_FULL_GAP: u64 = 12_500;
+const LEAST_FULL_GAP: Duration = Duration::from_nanos(12_500);
 const FULL_BURST: [u64; 2] = [13_000, 18_000];
 
 /// Gaps in a train. Dense and sparse ones take a few milliseconds at most, so that a lost train is
@@ -116,7 +117,7 @@ pub struct Plan {
     order: Vec<Stage>,
     next: u32,
     sent: u32,
-    heard: Vec<Heard>,
+    heard: Vec<MeasuredTrain>,
     primed: Option<Vec<u64>>,
 }
 
@@ -153,13 +154,13 @@ impl Plan {
     }
 
     /// What came of the last train.
-    pub fn record(&mut self, heard: Heard) {
+    pub fn record(&mut self, heard: MeasuredTrain) {
         self.heard.push(heard);
     }
 
     /// Everything heard so far.
     #[must_use]
-    pub fn heard(&self) -> &[Heard] {
+    pub fn heard(&self) -> &[MeasuredTrain] {
         &self.heard
     }
 
@@ -195,7 +196,7 @@ impl Plan {
             Length::Short => (BURST, self.abilities.least_gap),
             Length::Full => (FULL_BURST, self.abilities.least_gap.max(LEAST_FULL_GAP)),
         };
-        let quiet = QUIET + self.prng.below(QUIET);
+        let quiet = Duration::from_nanos(QUIET + self.prng.below(QUIET));
         let gaps = match purpose {
             Purpose::Lone => Vec::new(),
             Purpose::Pair => vec![swept(index, PAIRS, SPACINGS)],
@@ -209,12 +210,12 @@ impl Plan {
                 vec![gaps[index as usize % gaps.len()]]
             }
         };
-        let (mut at, mut wait) = (0, 0);
+        let (mut at, mut wait) = (Duration::ZERO, Duration::ZERO);
         let mut sends = vec![PlannedProbe { at, silent: purpose == Purpose::Primed, wait }];
         for gap in gaps {
-            at += gap.max(least_gap);
+            at = at + Duration::from_nanos(gap).max(least_gap);
             if purpose == Purpose::Spaced {
-                wait += self.random_gap(in_turn(&ANSWERS, index));
+                wait = wait + Duration::from_nanos(self.random_gap(in_turn(&ANSWERS, index)));
             }
             sends.push(PlannedProbe { at, silent: false, wait });
         }

@@ -1,6 +1,6 @@
 //! One direction of what was measured, as a series of arrivals and releases.
 
-use crate::heard::{Heard, Probe};
+use crate::measured::{MeasuredTrain, Probe};
 use crate::stats::{median, quantile, slope, sorted};
 use crate::train::Purpose;
 
@@ -87,7 +87,7 @@ pub(crate) struct Series {
 impl Series {
     /// What `way` shows; nothing where timestamps are missing. Primed trains are for
     /// [`side`](crate::side) alone: their silent packets are arrivals that nobody reports.
-    pub(crate) fn of(heard: &[Heard], way: Way, drift: f64) -> Self {
+    pub(crate) fn of(heard: &[MeasuredTrain], way: Way, drift: f64) -> Self {
         let probes = || heard.iter().flat_map(|heard| &heard.probes);
         let origin = probes().map(|probe| probe.sent).min().unwrap_or(0);
         let (begins, ends) = way.is_foreign();
@@ -103,7 +103,7 @@ impl Series {
             }
         };
         let mut points = Vec::new();
-        for Heard { train, probes } in heard {
+        for MeasuredTrain { train, probes } in heard {
             if train.purpose == Purpose::Primed {
                 continue;
             }

@@ -8,7 +8,7 @@
 //! Or by *varying*: what is still there while my NIC holds nothing is the far one's.
 
 use crate::direction::{self, Judged};
-use crate::heard::Heard;
+use crate::measured::MeasuredTrain;
 use crate::series::{Series, Way};
 use crate::stats::median;
 use crate::train::Purpose;
@@ -25,7 +25,7 @@ const TO: f64 = 0.9;
 
 /// The gaps between a silent packet and its probe, in nanoseconds: from 5 to 90 percent of the hold
 /// that the round trips show.
-pub(crate) fn gaps(heard: &[Heard]) -> Vec<u64> {
+pub(crate) fn gaps(heard: &[MeasuredTrain]) -> Vec<u64> {
     let hold = direction::round(heard).map_or(0.0, |judged| judged.usecs.value);
     let hold = hold.clamp(MIN_GAP, MAX_GAP) * 1e3;
     let share = |at: u32| FROM + (TO - FROM) * f64::from(at) / f64::from(GAPS - 1);
@@ -77,7 +77,7 @@ const VOTES: f64 = 2.0;
 const EXPLAINED: f64 = 0.5;
 
 /// Whose the hold is that `judged` found in the round trips.
-pub(crate) fn of(heard: &[Heard], judged: &Judged) -> Place {
+pub(crate) fn of(heard: &[MeasuredTrain], judged: &Judged) -> Place {
     let hold = judged.usecs.value;
     let (if_theirs, if_mine): (fn(f64, f64) -> f64, f64) = match judged.family {
         Family::None => return Place::Nowhere,
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use crate::apart::Distances;
     use crate::explanation::Waking;
-    use crate::heard::Probe;
+    use crate::measured::Probe;
     use crate::train::{Length, Train};
     use crate::verdict::Interval;
 
@@ -152,7 +152,7 @@ mod tests {
     }
 
     /// Two packets of which the second waits for so long.
-    fn pair(purpose: Purpose, gap: f64, wait: f64) -> Heard {
+    fn pair(purpose: Purpose, gap: f64, wait: f64) -> MeasuredTrain {
         let probe = |at: f64, back: Option<f64>| Probe {
             sent: (at * 1e3) as u64,
             received: back.map(|back| (back * 1e3) as u64),
@@ -162,7 +162,7 @@ mod tests {
         };
         let train =
             Train { number: 0, purpose, length: Length::Short, quiet: 0, sends: Vec::new() };
-        Heard { train, probes: vec![probe(0.0, None), probe(gap, Some(gap + wait))] }
+        MeasuredTrain { train, probes: vec![probe(0.0, None), probe(gap, Some(gap + wait))] }
     }
 
     /// Whose it is, if a probe waits so long: `wait` gets the gap as a share of the hold, and a

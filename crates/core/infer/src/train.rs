@@ -1,5 +1,7 @@
 //! Trains of probes, and why they are sent.
 
+use base::time::Duration;
+
 /// Why a train is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -68,12 +70,12 @@ impl Length {
 /// One packet to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedProbe {
-    /// When, in nanoseconds after the train's begin.
-    pub at: u64,
+    /// When, after the train's begin.
+    pub at: Duration,
     /// Ask for no answer.
     pub silent: bool,
-    /// Ask for the answer so many nanoseconds later.
-    pub wait: u64,
+    /// Ask for the answer so much later.
+    pub wait: Duration,
 }
 
 /// Packets to send at moments of their own, whatever comes back meanwhile.
@@ -85,8 +87,8 @@ pub struct Train {
     pub purpose: Purpose,
     /// Of all its packets, but silent ones.
     pub length: Length,
-    /// Silence to keep before it, in nanoseconds, after the last answer or its time-out.
-    pub quiet: u64,
+    /// Silence to keep before it, after the last answer or its time-out.
+    pub quiet: Duration,
     /// What to send, by time.
     pub sends: Vec<PlannedProbe>,
 }

@@ -142,7 +142,7 @@ pub struct Finding {
 
 /// Something that costs time and is not a hold.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Acquittal {
+pub enum OtherDelay {
     /// A core that was idle longer than `after` takes `takes` to come back; microseconds.
     Waking {
         /// On which side's receiving.
@@ -197,12 +197,12 @@ pub struct Unclear {
     /// Longer holds are excluded, in microseconds; nothing where none is.
     pub below: Option<f64>,
     /// All that keeps the data from telling.
-    pub why: Vec<Why>,
+    pub why: Vec<UnclearReason>,
 }
 
 /// Why the data cannot tell.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Why {
+pub enum UnclearReason {
     /// Too many probes were not answered.
     Lost,
     /// Most probes were sent no closer than this, in microseconds.
@@ -228,7 +228,7 @@ pub enum Why {
 
 /// What a verdict says of one place.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Said<'a> {
+pub enum PlaceVerdict<'a> {
     /// There is this hold.
     Hold(&'a Finding),
     /// No hold that is longer than this, in microseconds.
@@ -252,7 +252,7 @@ pub struct Verdict {
     /// Where the data cannot tell.
     pub unclear: Vec<Unclear>,
     /// What else costs time.
-    pub acquittals: Vec<Acquittal>,
+    pub other_delays: Vec<OtherDelay>,
     /// The step in which times move, in nanoseconds, if it is a coarse one.
     pub quantum: Option<u64>,
     /// By how much an NTP client's offset is bent, in microseconds: positive if it will believe
@@ -274,32 +274,36 @@ impl Verdict {
 
     /// What is said of `place`; of both sides at once where the data has one judgement for them.
     #[must_use]
-    pub fn said(&self, place: Place) -> Said<'_> {
+    pub fn verdict_at(&self, place: Place) -> PlaceVerdict<'_> {
         if let Some(finding) = self.at(place) {
-            return Said::Hold(finding);
+            return PlaceVerdict::Hold(finding);
         }
         let all = |no_hold: &&NoHold| no_hold.lengths == self.tried;
-        self.not_above(place, all).unwrap_or(Said::CannotTell)
+        self.not_above(place, all).unwrap_or(PlaceVerdict::CannotTell)
     }
 
     /// The same, of packets of this length.
     #[must_use]
-    pub fn said_of(&self, place: Place, length: Length) -> Said<'_> {
+    pub fn verdict_for(&self, place: Place, length: Length) -> PlaceVerdict<'_> {
         let finding =
             self.findings.iter().find(|it| it.place == place && it.lengths.covers(length));
         let not_above = || self.not_above(place, |no_hold| no_hold.lengths.covers(length));
-        finding.map(Said::Hold).or_else(not_above).unwrap_or(Said::CannotTell)
+        finding.map(PlaceVerdict::Hold).or_else(not_above).unwrap_or(PlaceVerdict::CannotTell)
     }
 
-    fn not_above(&self, place: Place, which: impl Fn(&&NoHold) -> bool) -> Option<Said<'_>> {
+    fn not_above(
+        &self,
+        place: Place,
+        which: impl Fn(&&NoHold) -> bool,
+    ) -> Option<PlaceVerdict<'_>> {
         let is_there = |it: &&NoHold| it.place == place || it.place == Place::Nowhere;
         let no_hold = self.excluded.iter().filter(is_there).find(which)?;
-        Some(Said::NoHold { above: no_hold.above })
+        Some(PlaceVerdict::NoHold { above: no_hold.above })
     }
 
     /// Whether it is certain that nothing holds packets back.
     #[must_use]
-    pub fn acquits(&self) -> bool {
+    pub fn is_free_of_holds(&self) -> bool {
         self.findings.is_empty() && self.unclear.is_empty()
     }
 }

@@ -1,7 +1,9 @@
 //! The verdict in words.
 
 use crate::direction::Judged;
-use crate::verdict::{Acquittal, Family, Finding, Lengths, NoHold, Place, Unclear, Verdict, Why};
+use crate::verdict::{
+    Family, Finding, Lengths, NoHold, OtherDelay, Place, Unclear, UnclearReason, Verdict,
+};
 
 /// A sentence for each thing found, in the order of its weight.
 pub(crate) fn reasons(verdict: &Verdict, judged: &[(Place, Judged)]) -> Vec<String> {
@@ -11,7 +13,7 @@ pub(crate) fn reasons(verdict: &Verdict, judged: &[(Place, Judged)]) -> Vec<Stri
     if verdict.tried != Lengths::Both {
         said.push(one_length(verdict.tried).to_owned());
     }
-    said.extend(verdict.acquittals.iter().map(|it| acquittal(it, &verdict.findings)));
+    said.extend(verdict.other_delays.iter().map(|it| other_delay(it, &verdict.findings)));
     if let Some(bend) = verdict.offset_bend.filter(|bend| bend.abs() > 0.5) {
         let (who, way) = if bend > 0.0 { ("their", "ahead") } else { ("my", "behind") };
         said.push(format!(
@@ -41,24 +43,24 @@ fn cannot_tell(unclear: &Unclear, (answered, asked): (usize, usize)) -> String {
         None => ", however long".to_owned(),
     };
     let why = unclear.why.iter().map(|why| match why {
-        Why::Lost => format!(
+        UnclearReason::Lost => format!(
             "only {answered} of {asked} probes were answered: a far side that does not limit its answers, as `earmark echo` \
              does not, tells"
         ),
-        Why::Spacing { usecs } => format!(
+        UnclearReason::Spacing { usecs } => format!(
             "most probes were at least {usecs:.0} us apart, and shorter holds leave such packets as far apart as they came: \
              a higher --rate, or none, tells"
         ),
-        Why::Few { sent } => {
+        UnclearReason::Few { sent } => {
             format!("{sent} probes are few: a higher --count, or none, tells")
         }
-        Why::Answers { usecs } => format!(
+        UnclearReason::Answers { usecs } => format!(
             "the far host's answers left at least {usecs:.0} us apart: `earmark echo` there tells, which spaces them"
         ),
-        Why::Noise => "delays that follow from nothing that was sent are longer than that: the same on machines that \
+        UnclearReason::Noise => "delays that follow from nothing that was sent are longer than that: the same on machines that \
                        are idle tells"
             .to_owned(),
-        Why::RoundTrips => "round trips show the longer hold of the two sides: `earmark echo` there with --kind udp, \
+        UnclearReason::RoundTrips => "round trips show the longer hold of the two sides: `earmark echo` there with --kind udp, \
                             or --kind ntp, tells the sides apart"
             .to_owned(),
     });
@@ -88,7 +90,7 @@ const fn one_length(tried: Lengths) -> &'static str {
 }
 
 fn unclear_at(unclear: &Unclear) -> &'static str {
-    match (unclear.place, unclear.why.contains(&Why::RoundTrips)) {
+    match (unclear.place, unclear.why.contains(&UnclearReason::RoundTrips)) {
         (Place::Unknown, true) => "on the other side, too",
         (place, _) => receiving(place),
     }
@@ -162,33 +164,33 @@ fn hold(finding: &Finding) -> String {
     )
 }
 
-fn acquittal(acquittal: &Acquittal, findings: &[Finding]) -> String {
+fn other_delay(delay: &OtherDelay, findings: &[Finding]) -> String {
     let throttled = |place: &Place| {
         findings.iter().any(|it| it.place == *place && it.family == Family::Throttle)
     };
-    match acquittal {
+    match delay {
         // Behind a throttle, a second timer of the NIC delays those alone that do not wait anyway.
-        Acquittal::Waking { place, after, takes } if throttled(place) => format!(
+        OtherDelay::Waking { place, after, takes } if throttled(place) => format!(
             "beside it, {takes:.1} us {} after more than about {after:.0} us of silence, and only then: an idle state, a \
              delay of the same NIC (RDTR on some of Intel's), or more polls of a kernel that defers interrupts, which \
              look alike; `earmark show` there names what is known",
             receiving(*place)
         ),
-        Acquittal::Waking { place, after, takes } => format!(
+        OtherDelay::Waking { place, after, takes } => format!(
             "not a hold: {takes:.1} us {} after more than about {after:.0} us of silence, and only then, as an idle state \
              takes",
             receiving(*place)
         ),
-        Acquittal::Stray { place, share, usecs } => format!(
+        OtherDelay::Stray { place, share, usecs } => format!(
             "beside that, {:.0} % of packets are late {}, most of them by up to {usecs:.0} us, by no rule that follows \
              from what was sent; what makes them late does not show",
             share * 100.0,
             receiving(*place)
         ),
-        Acquittal::Server { median, p99 } => format!(
+        OtherDelay::Server { median, p99 } => format!(
             "not a hold: the far program takes {median:.1} us to answer, and {p99:.1} us at the 99th percentile"
         ),
-        Acquittal::First { usecs } => format!(
+        OtherDelay::First { usecs } => format!(
             "not a hold: the very first packet took {usecs:.0} us more than the others: address resolution"
         ),
     }
@@ -209,8 +211,8 @@ mod tests {
 
     #[test]
     fn an_idle_state_beside_a_throttle_may_be_a_second_timer() {
-        let waking = Acquittal::Waking { place: Place::Mine, after: 38.0, takes: 32.5 };
-        assert!(acquittal(&waking, &[]).ends_with("and only then, as an idle state takes"));
+        let waking = OtherDelay::Waking { place: Place::Mine, after: 38.0, takes: 32.5 };
+        assert!(other_delay(&waking, &[]).ends_with("and only then, as an idle state takes"));
         let usecs = Interval { value: 49.9, low: 49.5, high: 50.3 };
         let finding = Finding {
             place: Place::Mine,
@@ -225,9 +227,9 @@ mod tests {
             alike: Vec::new(),
             or_program: false,
         };
-        let said = acquittal(&waking, std::slice::from_ref(&finding));
+        let said = other_delay(&waking, std::slice::from_ref(&finding));
         assert!(said.contains("look alike"), "{said}");
         let theirs = [Finding { place: Place::Theirs, ..finding }];
-        assert!(acquittal(&waking, &theirs).starts_with("not a hold"));
+        assert!(other_delay(&waking, &theirs).starts_with("not a hold"));
     }
 }

@@ -1,9 +1,10 @@
 //! Verdicts on far hosts that are written down by hand: no NIC of ours in them.
 #![allow(non_snake_case, reason = "test names are subject__case")]
 
+use base::time::Duration;
 use infer::{
-    Abilities, Acquittal, Family, Far, Heard, Length, Lengths, Place, Plan, Probe, Said, Verdict,
-    Why, judge, judge_varied,
+    Abilities, Family, Far, Length, Lengths, MeasuredTrain, OtherDelay, Place, PlaceVerdict, Plan,
+    Probe, UnclearReason, Verdict, judge, judge_varied,
 };
 
 /// The path's cost, in nanoseconds.
@@ -29,7 +30,7 @@ fn hear(
     abilities: Abilities,
     told: impl FnMut(&[u64]) -> Vec<u64>,
     heard: impl FnMut(&[u64]) -> Vec<u64>,
-) -> Vec<Heard> {
+) -> Vec<MeasuredTrain> {
     let mut heard = hear_stamped(abilities, told, heard);
     heard.iter_mut().flat_map(|heard| &mut heard.probes).for_each(|probe| probe.nic = None);
     heard
@@ -40,17 +41,18 @@ fn hear_stamped(
     abilities: Abilities,
     mut told: impl FnMut(&[u64]) -> Vec<u64>,
     mut heard: impl FnMut(&[u64]) -> Vec<u64>,
-) -> Vec<Heard> {
+) -> Vec<MeasuredTrain> {
     let mut plan = Plan::new(abilities, 5);
     let stamps = abilities.stamps;
     let mut now = 0;
     while let Some(train) = plan.next_train() {
-        let begin = now + train.quiet;
-        let sent: Vec<u64> = train.sends.iter().map(|send| begin + send.at).collect();
+        let begin = now + train.quiet.as_nanos();
+        let sent: Vec<u64> = train.sends.iter().map(|send| begin + send.at.as_nanos()).collect();
         let arrived: Vec<u64> = sent.iter().map(|sent| sent + PATH).collect();
         let received = told(&arrived);
         let answers = received.iter().zip(&train.sends);
-        let answered: Vec<u64> = answers.map(|(at, send)| at + 5_000 + send.wait).collect();
+        let answered: Vec<u64> =
+            answers.map(|(at, send)| at + 5_000 + send.wait.as_nanos()).collect();
         let back: Vec<u64> = answered.iter().map(|at| at + PATH).collect();
         // A clock that is slow, too.
         let by_nic: Vec<u64> = back.iter().map(|at| at - at / 50_000 + 7_000_000_000).collect();
@@ -68,7 +70,7 @@ fn hear_stamped(
         };
         let probes: Vec<Probe> = (0..sent.len()).map(probe).collect();
         now = back.iter().copied().max().unwrap_or(now) + 1_000_000;
-        plan.record(Heard { train, probes });
+        plan.record(MeasuredTrain { train, probes });
     }
     plan.heard().to_vec()
 }
@@ -87,7 +89,7 @@ fn delayed(arrived: &[u64], delay: u64) -> Vec<u64> {
 #[test]
 fn nothing_heard__nothing_said() {
     let verdict = judge(&[]);
-    assert!(!verdict.acquits());
+    assert!(!verdict.is_free_of_holds());
     assert!(verdict.reasons[0].contains("cannot tell"), "{:?}", verdict.reasons);
 }
 
@@ -210,7 +212,7 @@ fn quiet__is_told_with_its_bound_where_trains_last_so_long() {
         assert_eq!(finding.lone_usecs, finding.usecs.value, "{finding:?}");
         let is_bound = |usecs: f64| shown && (usecs - bound as f64).abs() < 1.5;
         assert_eq!(finding.bound.map(is_bound), shown.then_some(true), "{finding:?}");
-        assert!(verdict.acquittals.is_empty(), "{:?}", verdict.reasons);
+        assert!(verdict.other_delays.is_empty(), "{:?}", verdict.reasons);
     }
 }
 
@@ -240,7 +242,7 @@ fn deferral__is_told_with_its_polls_and_one_poll_is_a_throttle() {
         assert_eq!((finding.family, finding.polls), (family, count), "{finding:?}");
         assert!((finding.usecs.value - usecs as f64).abs() < 1.0, "{finding:?}");
         assert_eq!(finding.lone_usecs, 0.0);
-        assert!(verdict.acquittals.is_empty(), "{:?}", verdict.reasons);
+        assert!(verdict.other_delays.is_empty(), "{:?}", verdict.reasons);
     }
 }
 
@@ -251,8 +253,8 @@ fn play_lengths(mut told: impl FnMut(&[u64], Length) -> Vec<u64>) -> Verdict {
     let mut now = 0;
     while let Some(train) = plan.next_train() {
         let takes = if train.length == Length::Full { PATH + 12_000 } else { PATH };
-        let begin = now + train.quiet;
-        let sent: Vec<u64> = train.sends.iter().map(|send| begin + send.at).collect();
+        let begin = now + train.quiet.as_nanos();
+        let sent: Vec<u64> = train.sends.iter().map(|send| begin + send.at.as_nanos()).collect();
         let arrived: Vec<u64> = sent.iter().map(|sent| sent + takes).collect();
         let received = told(&arrived, train.length);
         let probe = |(sent, received): (&u64, &u64)| Probe {
@@ -264,7 +266,7 @@ fn play_lengths(mut told: impl FnMut(&[u64], Length) -> Vec<u64>) -> Verdict {
         };
         let probes: Vec<Probe> = sent.iter().zip(&received).map(probe).collect();
         now = probes.iter().filter_map(|probe| probe.received).max().unwrap_or(now) + 1_000_000;
-        plan.record(Heard { train, probes });
+        plan.record(MeasuredTrain { train, probes });
     }
     judge(plan.heard())
 }
@@ -281,14 +283,14 @@ fn hold_that_depends_on_length__is_neither_denied_nor_said_of_both() {
     for (verdict, held, free) in
         [(&full, Length::Full, Length::Short), (&short, Length::Short, Length::Full)]
     {
-        let Said::Hold(finding) = verdict.said_of(Place::Theirs, held) else {
+        let PlaceVerdict::Hold(finding) = verdict.verdict_for(Place::Theirs, held) else {
             panic!("{:?}", verdict.reasons)
         };
         assert!(finding.lengths != Lengths::Both && finding.lengths.covers(held), "{finding:?}");
         assert!((finding.usecs.value - 200.0).abs() < 1.0, "{finding:?}");
-        let said = verdict.said_of(Place::Theirs, free);
-        assert!(matches!(said, Said::NoHold { .. }), "{:?}", verdict.reasons);
-        assert!(matches!(verdict.said(Place::Theirs), Said::Hold(_)));
+        let said = verdict.verdict_for(Place::Theirs, free);
+        assert!(matches!(said, PlaceVerdict::NoHold { .. }), "{:?}", verdict.reasons);
+        assert!(matches!(verdict.verdict_at(Place::Theirs), PlaceVerdict::Hold(_)));
     }
     // A client of NTP sends short packets.
     assert_eq!(full.offset_bend, Some(0.0));
@@ -354,7 +356,7 @@ fn tick__is_told() {
 }
 
 #[test]
-fn idle_state__is_acquitted() {
+fn idle_state__is_no_hold() {
     let mut awake_at = 0;
     let verdict = play(true, |arrived| {
         let wake = |at: &u64| {
@@ -364,9 +366,9 @@ fn idle_state__is_acquitted() {
         };
         arrived.iter().map(wake).collect()
     });
-    assert!(verdict.acquits(), "{verdict:?}");
-    let woken = verdict.acquittals.iter().find_map(|acquittal| match acquittal {
-        Acquittal::Waking { takes, .. } => Some(*takes),
+    assert!(verdict.is_free_of_holds(), "{verdict:?}");
+    let woken = verdict.other_delays.iter().find_map(|delay| match delay {
+        OtherDelay::Waking { takes, .. } => Some(*takes),
         _ => None,
     });
     assert!(woken.is_some_and(|takes| (takes - 90.0).abs() < 3.0), "{verdict:?}");
@@ -386,7 +388,7 @@ fn packets_that_are_early__are_not_called_late() {
         }
         told
     });
-    let late = verdict.acquittals.iter().any(|it| matches!(it, Acquittal::Stray { .. }));
+    let late = verdict.other_delays.iter().any(|it| matches!(it, OtherDelay::Stray { .. }));
     assert!(!late, "{:?}", verdict.reasons);
 }
 
@@ -440,13 +442,14 @@ fn varying__tells_whose_where_round_trips_do_not() {
 
 #[test]
 fn plan__stays_within_its_limits() {
-    let abilities = Abilities { most: 500, least_gap: 100_000, ..Abilities::default() };
+    let abilities =
+        Abilities { most: 500, least_gap: Duration::from_micros(100), ..Abilities::default() };
     let mut plan = Plan::new(abilities, 1);
     let mut sent = 0;
     while let Some(train) = plan.next_train() {
         sent += train.sends.len();
         let gaps = train.sends.windows(2).map(|pair| pair[1].at - pair[0].at);
-        assert!(gaps.min().is_none_or(|gap| gap >= 100_000));
+        assert!(gaps.min().is_none_or(|gap| gap >= Duration::from_micros(100)));
     }
     assert!((1..=500).contains(&sent), "{sent}");
 }
@@ -485,16 +488,21 @@ fn nic_that_stamps_few_packets__is_not_asked() {
 /// Every packet finds the NIC at rest and is late by as much, which looks like a longer cable.
 #[test]
 fn probes_further_apart_than_a_delay__cannot_tell_it_from_none() {
-    let least_gap = 200_000;
+    let least_gap = Duration::from_micros(200);
     for delay in [0, 120_000] {
         let abilities = Abilities { stamps: true, waits: true, least_gap, ..Abilities::default() };
         let verdict = play_both(abilities, |at| delayed(at, delay), <[u64]>::to_vec);
-        assert_eq!(verdict.said(Place::Theirs), Said::CannotTell, "{:?}", verdict.reasons);
-        assert!(!verdict.acquits());
+        assert_eq!(
+            verdict.verdict_at(Place::Theirs),
+            PlaceVerdict::CannotTell,
+            "{:?}",
+            verdict.reasons
+        );
+        assert!(!verdict.is_free_of_holds());
         let unclear = verdict.unclear.iter().find(|unclear| unclear.place == Place::Theirs);
         let unclear = unclear.expect("a place that is unclear");
         assert!(unclear.below.is_some_and(|below| (200.0..500.0).contains(&below)), "{unclear:?}");
-        assert!(matches!(unclear.why[..], [Why::Spacing { .. }]), "{unclear:?}");
+        assert!(matches!(unclear.why[..], [UnclearReason::Spacing { .. }]), "{unclear:?}");
         assert!(verdict.reasons.iter().any(|reason| reason.contains("--rate")));
         assert_eq!(verdict.offset_bend, None, "of what?");
     }
@@ -508,7 +516,8 @@ fn probes_further_apart_than_a_delay__cannot_tell_it_from_none() {
 /// packets come closer, since the sender is late now and then.
 #[test]
 fn probes_further_apart_than_a_delay_that_drifts__are_no_throttle() {
-    let abilities = Abilities { silent: true, least_gap: 200_000, ..Abilities::default() };
+    let abilities =
+        Abilities { silent: true, least_gap: Duration::from_micros(200), ..Abilities::default() };
     let mut train = 0;
     let drifting = |arrived: &[u64]| {
         train += 1;
@@ -524,18 +533,20 @@ fn probes_further_apart_than_a_delay_that_drifts__are_no_throttle() {
     }
     let verdict = judge(&heard);
     assert!(verdict.findings.iter().all(|finding| finding.family == Family::Delay), "{verdict:?}");
-    let idle = |acquittal: &Acquittal| matches!(acquittal, Acquittal::Waking { .. });
-    assert!(!verdict.acquittals.iter().any(idle), "{verdict:?}");
-    assert!(!verdict.acquits());
+    let idle = |delay: &OtherDelay| matches!(delay, OtherDelay::Waking { .. });
+    assert!(!verdict.other_delays.iter().any(idle), "{verdict:?}");
+    assert!(!verdict.is_free_of_holds());
 }
 
 #[test]
 fn no_hold__is_said_with_what_is_excluded() {
     let abilities = Abilities { stamps: true, ..Abilities::default() };
     let verdict = play_both(abilities, <[u64]>::to_vec, <[u64]>::to_vec);
-    assert!(verdict.acquits(), "{:?}", verdict.reasons);
+    assert!(verdict.is_free_of_holds(), "{:?}", verdict.reasons);
     for place in [Place::Theirs, Place::Mine] {
-        let Said::NoHold { above } = verdict.said(place) else { panic!("{verdict:?}") };
+        let PlaceVerdict::NoHold { above } = verdict.verdict_at(place) else {
+            panic!("{verdict:?}")
+        };
         assert!(above < 10.0, "{above}");
     }
     assert!(verdict.reasons[0].contains("no hold above"), "{:?}", verdict.reasons);
@@ -543,13 +554,25 @@ fn no_hold__is_said_with_what_is_excluded() {
 
 #[test]
 fn hundred_probes__cannot_tell() {
-    let abilities =
-        Abilities { stamps: true, most: 100, least_gap: 5_000_000, ..Abilities::default() };
+    let abilities = Abilities {
+        stamps: true,
+        most: 100,
+        least_gap: Duration::from_millis(5),
+        ..Abilities::default()
+    };
     let verdict = play_both(abilities, |at| delayed(at, 120_000), <[u64]>::to_vec);
-    assert_eq!(verdict.said(Place::Theirs), Said::CannotTell, "{:?}", verdict.reasons);
+    assert_eq!(
+        verdict.verdict_at(Place::Theirs),
+        PlaceVerdict::CannotTell,
+        "{:?}",
+        verdict.reasons
+    );
     let whys = verdict.unclear.iter().flat_map(|unclear| &unclear.why);
-    assert!(whys.clone().any(|why| matches!(why, Why::Few { sent: 1..=100 })), "{verdict:?}");
-    assert!(whys.clone().any(|why| matches!(why, Why::Spacing { .. })), "{verdict:?}");
+    assert!(
+        whys.clone().any(|why| matches!(why, UnclearReason::Few { sent: 1..=100 })),
+        "{verdict:?}"
+    );
+    assert!(whys.clone().any(|why| matches!(why, UnclearReason::Spacing { .. })), "{verdict:?}");
 }
 
 #[test]
@@ -567,8 +590,13 @@ fn answers_that_a_limit_leaves_out__are_no_proof_that_nothing_holds() {
             }
         }
         let verdict = judge(&heard);
-        assert_eq!(verdict.said(Place::Nowhere), Said::CannotTell, "{:?}", verdict.reasons);
-        assert!(verdict.unclear[0].why.contains(&Why::Lost), "{:?}", verdict.unclear);
+        assert_eq!(
+            verdict.verdict_at(Place::Nowhere),
+            PlaceVerdict::CannotTell,
+            "{:?}",
+            verdict.reasons
+        );
+        assert!(verdict.unclear[0].why.contains(&UnclearReason::Lost), "{:?}", verdict.unclear);
     }
 }
 
@@ -579,7 +607,7 @@ fn round_trips__leave_the_other_side_open() {
     let verdict = play_both(abilities, |at| delayed(at, 300_000), |at| delayed(at, 200_000));
     let [finding] = &verdict.findings[..] else { panic!("{verdict:?}") };
     let [unclear] = &verdict.unclear[..] else { panic!("{verdict:?}") };
-    assert_eq!(unclear.why, [Why::RoundTrips]);
+    assert_eq!(unclear.why, [UnclearReason::RoundTrips]);
     assert_ne!(unclear.place, finding.place, "one of each side, or both on either");
     assert!(unclear.below >= Some(200.0), "{unclear:?}");
     assert!(verdict.reasons.iter().any(|reason| reason.contains("earmark echo")));

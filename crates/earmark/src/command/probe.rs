@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
-use infer::{Heard, Length, Place, Purpose};
+use infer::{Length, MeasuredTrain, Place, Purpose};
 
 use super::apply::DeviceArgs;
 
@@ -115,9 +115,9 @@ impl ProbeArgs {
 /// What was heard.
 struct Observations {
     origin: Origin,
-    heard: Vec<Heard>,
+    heard: Vec<MeasuredTrain>,
     /// The same while a device of mine held nothing.
-    unheld: Vec<Heard>,
+    unheld: Vec<MeasuredTrain>,
     /// The device that answers came through.
     local: Option<Local>,
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use blind::{Case, Decoy, Score, Table};
-use infer::Heard;
+use infer::MeasuredTrain;
 use lab::machine::Machine;
 use lab::station::ipv4;
 use lab::wait::Waiting;
@@ -187,9 +187,10 @@ fn scored(args: &BlindArgs, shard: Shard) -> Result<Scored> {
         BlindWorld::Live if args.replay.is_none() => Some(start()?),
         _ => None,
     };
-    let all = |hear: &(dyn Fn(&Case) -> Result<Vec<Heard>> + Sync)| -> Result<Vec<Vec<Score>>> {
-        blind::each(&seeds, |seed| score(args, seed, hear)).into_iter().collect()
-    };
+    let all =
+        |hear: &(dyn Fn(&Case) -> Result<Vec<MeasuredTrain>> + Sync)| -> Result<Vec<Vec<Score>>> {
+            blind::each(&seeds, |seed| score(args, seed, hear)).into_iter().collect()
+        };
     let scores: Result<Vec<_>> = match (&live, &args.replay, args.world) {
         // Real time is not to be shared.
         (Some(live), ..) => {
@@ -220,7 +221,7 @@ fn scored(args: &BlindArgs, shard: Shard) -> Result<Scored> {
 fn score(
     args: &BlindArgs,
     seed: u64,
-    hear: impl Fn(&Case) -> Result<Vec<Heard>>,
+    hear: impl Fn(&Case) -> Result<Vec<MeasuredTrain>>,
 ) -> Result<Vec<Score>> {
     let case = match args.world {
         BlindWorld::Model => Case::draw(seed),
@@ -263,7 +264,7 @@ impl Drop for Beside {
     }
 }
 
-fn play(live: &Live, case: &Case) -> Result<Vec<Heard>> {
+fn play(live: &Live, case: &Case) -> Result<Vec<MeasuredTrain>> {
     let (theirs, mine) = case.holds();
     live.set_ports(Ports::A, mine.setting)?;
     live.set_ports(Ports::B, theirs.setting)?;

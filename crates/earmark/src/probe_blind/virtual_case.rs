@@ -6,7 +6,7 @@
 
 use anyhow::{Context, Result, ensure};
 use blind::{Case, Decoy, Deferral, Hold};
-use infer::Heard;
+use infer::MeasuredTrain;
 use lab::guest::protocol::OutputStream;
 use nic::moderation::Moderation;
 
@@ -40,7 +40,7 @@ fn deferral(hold: Hold) -> String {
 }
 
 /// Plays a case; what the prober heard.
-pub(super) fn play(case: &Case) -> Result<Vec<Heard>> {
+pub(super) fn play(case: &Case) -> Result<Vec<MeasuredTrain>> {
     let earmark = std::env::current_exe().context("find the earmark program itself")?;
     let earmark = earmark.display();
     let (theirs, mine) = case.holds();

@@ -49,7 +49,7 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 
-use infer::{Heard, Plan, Verdict};
+use infer::{MeasuredTrain, Plan, Verdict};
 
 /// Plays one case from the first probe to the verdict.
 pub fn probe(case: &Case) -> Verdict {
@@ -57,7 +57,7 @@ pub fn probe(case: &Case) -> Verdict {
 }
 
 /// Plays one case from the first probe to the last; what the probes hear.
-pub fn hear(case: &Case) -> Vec<Heard> {
+pub fn hear(case: &Case) -> Vec<MeasuredTrain> {
     let mut world = World::new(case);
     let mut plan = Plan::new(world.abilities(), case.seed() ^ 0x9e37);
     while let Some(train) = plan.next_train() {

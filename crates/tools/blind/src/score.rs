@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use infer::{Family, Finding, Length, Place, Said, Verdict};
+use infer::{Family, Finding, Length, Place, PlaceVerdict, Verdict};
 use nic::moderation::TimerKind;
 use serde::{Deserialize, Serialize};
 
@@ -72,7 +72,7 @@ impl Score {
         if case.tells_sides() {
             let sides = [(Place::Theirs, case.theirs), (Place::Mine, case.mine)];
             let side = |(place, truth)| {
-                Self::by_length(case, truth, verdict, |length| verdict.said_of(place, length))
+                Self::by_length(case, truth, verdict, |length| verdict.verdict_for(place, length))
             };
             return sides.map(side).to_vec();
         }
@@ -86,7 +86,7 @@ impl Score {
         let side = finding.filter(|_| case.kind == ProbeKind::Silent && is_visible).map(named);
         let said = |length| {
             let finding = verdict.findings.iter().find(|finding| finding.lengths.covers(length));
-            finding.map_or_else(|| verdict.said_of(Place::Nowhere, length), Said::Hold)
+            finding.map_or_else(|| verdict.verdict_for(Place::Nowhere, length), PlaceVerdict::Hold)
         };
         vec![Self { side, ..Self::by_length(case, truth, verdict, said) }]
     }
@@ -97,7 +97,7 @@ impl Score {
         case: &Case,
         truth: Hold,
         verdict: &Verdict,
-        said: impl Fn(Length) -> Said<'a>,
+        said: impl Fn(Length) -> PlaceVerdict<'a>,
     ) -> Self {
         let tried = Length::ALL.into_iter().filter(|length| verdict.tried.covers(*length));
         let one = |length| Self::one(case, case.of_length(truth, length), said(length));
@@ -112,11 +112,11 @@ impl Score {
         Self { truth: format!("{truth}{by}"), ..score }
     }
 
-    fn one(case: &Case, truth: Hold, said: Said<'_>) -> Self {
+    fn one(case: &Case, truth: Hold, said: PlaceVerdict<'_>) -> Self {
         let (finding, bound_us) = match said {
-            Said::Hold(finding) => (Some(finding), None),
-            Said::NoHold { above } => (None, Some(above)),
-            Said::CannotTell => (None, None),
+            PlaceVerdict::Hold(finding) => (Some(finding), None),
+            PlaceVerdict::NoHold { above } => (None, Some(above)),
+            PlaceVerdict::CannotTell => (None, None),
         };
 
         let Hold { setting, deferral } = truth;
@@ -133,18 +133,18 @@ impl Score {
             _ => usecs,
         };
         let outcome = match said {
-            Said::CannotTell => Rating::CannotTell,
-            Said::NoHold { above } if longest <= above => Rating::Right,
-            Said::Hold(_) if family_right => Rating::Right,
+            PlaceVerdict::CannotTell => Rating::CannotTell,
+            PlaceVerdict::NoHold { above } if longest <= above => Rating::Right,
+            PlaceVerdict::Hold(_) if family_right => Rating::Right,
             // It says that the data does not exclude the right one.
-            Said::Hold(finding) if finding.alike.contains(&family) => Rating::CannotTell,
+            PlaceVerdict::Hold(finding) if finding.alike.contains(&family) => Rating::CannotTell,
             // It says that a program may have done it, and one has.
-            Said::Hold(finding)
+            PlaceVerdict::Hold(finding)
                 if finding.or_program && matches!(case.decoy, Some(Decoy::Gathering { .. })) =>
             {
                 Rating::CannotTell
             }
-            Said::NoHold { .. } | Said::Hold(_) => Rating::Wrong,
+            PlaceVerdict::NoHold { .. } | PlaceVerdict::Hold(_) => Rating::Wrong,
         };
         let fixed = finding.filter(|_| family_right && setting.timer != TimerKind::Adaptive);
         let name = |family: Family, frames: u32| match frames {

@@ -1,6 +1,7 @@
 //! A made-up world around a case: two hosts with clocks of their own, and a wire.
 
-use infer::{Abilities, Far, Heard, Length, Probe, Train};
+use base::time::Duration;
+use infer::{Abilities, Far, Length, MeasuredTrain, Probe, Train};
 
 use crate::case::{Case, ProbeKind};
 use crate::decoy::Decoy;
@@ -127,17 +128,18 @@ impl World {
             // An NTP server has four timestamps and short answers.
             full: self.kind != ProbeKind::Stamped || self.waits,
             most,
-            least_gap,
+            least_gap: Duration::from_nanos(least_gap),
         }
     }
 
     /// Plays a train until all answers are there or lost.
-    pub fn send(&mut self, train: Train) -> Heard {
-        let begin = self.now + train.quiet as f64;
+    pub fn send(&mut self, train: Train) -> MeasuredTrain {
+        let begin = self.now + train.quiet.as_nanos() as f64;
         let takes = if train.length == Length::Full { FULL_TAKES } else { 0.0 };
-        let sent: Vec<f64> = train.sends.iter().map(|send| begin + send.at as f64).collect();
-        let last = train.sends.iter().map(|send| send.at + send.wait).max().unwrap_or(0);
-        let end = begin + last as f64 + TIMEOUT;
+        let sent: Vec<f64> =
+            train.sends.iter().map(|send| begin + send.at.as_nanos() as f64).collect();
+        let last = train.sends.iter().map(|send| send.at + send.wait).max().unwrap_or_default();
+        let end = begin + last.as_nanos() as f64 + TIMEOUT;
         // What is held for longer than the train is waited for comes in the next one.
         let base = (train.number as usize) << 16;
         let of_this = |number: usize| number.checked_sub(base).filter(|at| *at < sent.len());
@@ -157,7 +159,7 @@ impl World {
             if self.bucket.as_mut().is_some_and(|bucket| !bucket.take(at)) {
                 continue;
             }
-            let answered = self.serve(taken) + train.sends[index].wait as f64;
+            let answered = self.serve(taken) + train.sends[index].wait.as_nanos() as f64;
             far[index] = Some((at, answered));
             answers.push((answered, number));
         }
@@ -190,7 +192,7 @@ impl World {
             silent: train.sends[number].silent,
         };
         let probes = (0..sent.len()).map(probe).collect();
-        Heard { train, probes }
+        MeasuredTrain { train, probes }
     }
 
     /// When the far program takes each request: it may gather some.

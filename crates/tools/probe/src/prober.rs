@@ -272,7 +272,9 @@ impl Prober {
             waits: self.kind == EchoKind::Udp,
             full: self.kind.can_be_full(),
             most: limits.count,
-            least_gap: 1_000_000_000_u64.checked_div(limits.rate.into()).unwrap_or(0),
+            least_gap: base::time::Duration::from_nanos(
+                1_000_000_000_u64.checked_div(limits.rate.into()).unwrap_or(0),
+            ),
         }
     }
 

@@ -7,7 +7,8 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use infer::{Far, Heard, Length, PlannedProbe, Probe, Purpose, Train};
+use base::time::Duration;
+use infer::{Far, Length, MeasuredTrain, PlannedProbe, Probe, Purpose, Train};
 use serde::{Deserialize, Serialize};
 use sys::files;
 
@@ -74,7 +75,7 @@ const fn is_zero(wait: &u64) -> bool {
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn write(path: &Path, origin: &Origin, heard: &[Heard]) -> Result<()> {
+pub fn write(path: &Path, origin: &Origin, heard: &[MeasuredTrain]) -> Result<()> {
     let mut lines = Vec::new();
     put(&mut lines, origin, heard)
         .and_then(|()| Ok(files::write(path, &lines)?))
@@ -85,7 +86,7 @@ pub fn write(path: &Path, origin: &Origin, heard: &[Heard]) -> Result<()> {
 ///
 /// # Errors
 /// If it cannot be written to.
-pub fn put(mut out: impl Write, origin: &Origin, heard: &[Heard]) -> Result<()> {
+pub fn put(mut out: impl Write, origin: &Origin, heard: &[MeasuredTrain]) -> Result<()> {
     writeln!(out, "{}", serde_json::to_string(origin)?)?;
     for heard in heard {
         writeln!(out, "{}", serde_json::to_string(&row(heard))?)?;
@@ -97,7 +98,7 @@ pub fn put(mut out: impl Write, origin: &Origin, heard: &[Heard]) -> Result<()> 
 ///
 /// # Errors
 /// If it is no recording, naming the line.
-pub fn read(path: &Path) -> Result<(Origin, Vec<Heard>)> {
+pub fn read(path: &Path) -> Result<(Origin, Vec<MeasuredTrain>)> {
     let parsed = files::read(path, LARGEST).map_err(Into::into).and_then(|text| parse(&*text));
     parsed.with_context(|| format!("read recording {}", path.display()))
 }
@@ -106,7 +107,7 @@ pub fn read(path: &Path) -> Result<(Origin, Vec<Heard>)> {
 ///
 /// # Errors
 /// As of [`read`](fn@read).
-pub fn parse(input: impl BufRead) -> Result<(Origin, Vec<Heard>)> {
+pub fn parse(input: impl BufRead) -> Result<(Origin, Vec<MeasuredTrain>)> {
     let mut lines = input.lines();
     let first = lines.next().context("it is empty")??;
     let origin: Origin =
@@ -131,27 +132,30 @@ pub fn parse(input: impl BufRead) -> Result<(Origin, Vec<Heard>)> {
     Ok((origin, heard))
 }
 
-fn row(heard: &Heard) -> Row {
+fn row(heard: &MeasuredTrain) -> Row {
     let packet = |(send, probe): (&PlannedProbe, &Probe)| Packet {
-        at: send.at,
+        at: send.at.as_nanos(),
         sent: probe.sent,
         received: probe.received,
         nic: probe.nic,
         far: probe.far.map(|far| (far.received, far.sent)),
         silent: probe.silent,
-        wait: send.wait,
+        wait: send.wait.as_nanos(),
     };
     let Train { purpose, length, quiet, ref sends, .. } = heard.train;
     let full = length == Length::Full;
     let packets = sends.iter().zip(&heard.probes).map(packet).collect();
-    Row { purpose: purpose.name().to_owned(), full, quiet, packets }
+    Row { purpose: purpose.name().to_owned(), full, quiet: quiet.as_nanos(), packets }
 }
 
-fn train(number: u32, row: &Row) -> Result<Heard> {
+fn train(number: u32, row: &Row) -> Result<MeasuredTrain> {
     let purpose = Purpose::ALL.into_iter().find(|purpose| purpose.name() == row.purpose);
     let purpose = purpose.with_context(|| format!("no train has purpose {:?}", row.purpose))?;
-    let send =
-        |packet: &Packet| PlannedProbe { at: packet.at, silent: packet.silent, wait: packet.wait };
+    let send = |packet: &Packet| PlannedProbe {
+        at: Duration::from_nanos(packet.at),
+        silent: packet.silent,
+        wait: Duration::from_nanos(packet.wait),
+    };
     let probe = |packet: &Packet| Probe {
         sent: packet.sent,
         received: packet.received,
@@ -164,7 +168,10 @@ fn train(number: u32, row: &Row) -> Result<Heard> {
     let is_backwards = |probe: &Probe| probe.received.is_some_and(|at| at < probe.sent);
     ensure!(!probes.iter().any(is_backwards), "an answer came before its request");
     let length = if row.full { Length::Full } else { Length::Short };
-    Ok(Heard { train: Train { number, purpose, length, quiet: row.quiet, sends }, probes })
+    Ok(MeasuredTrain {
+        train: Train { number, purpose, length, quiet: Duration::from_nanos(row.quiet), sends },
+        probes,
+    })
 }
 
 #[cfg(test)]

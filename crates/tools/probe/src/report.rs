@@ -2,7 +2,8 @@
 
 use base::quantiles::Quantiles;
 use infer::{
-    Acquittal, Family, Finding, Heard, Length, Lengths, Place, Purpose, Unclear, Verdict, Why,
+    Family, Finding, Length, Lengths, MeasuredTrain, OtherDelay, Place, Purpose, Unclear,
+    UnclearReason, Verdict,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -168,14 +169,19 @@ impl Report {
     }
 
     #[must_use]
-    pub fn new(origin: &Origin, heard: &[Heard], verdict: &Verdict, local: Option<&Local>) -> Self {
+    pub fn new(
+        origin: &Origin,
+        heard: &[MeasuredTrain],
+        verdict: &Verdict,
+        local: Option<&Local>,
+    ) -> Self {
         let mut words = verdict.reasons.clone();
         // The first ones are of the findings, in their order.
         for (words, finding) in words.iter_mut().zip(&verdict.findings) {
             words.extend(remedy(finding, local).into_iter().flat_map(|it| ["; ".to_owned(), it]));
         }
         let is_lone =
-            |heard: &&Heard| heard.probes.len() == 1 && heard.train.length == Length::Short;
+            |heard: &&MeasuredTrain| heard.probes.len() == 1 && heard.train.length == Length::Short;
         let sorted = sorted_round_trips(heard.iter());
         Self {
             host: origin.host.clone(),
@@ -191,7 +197,7 @@ impl Report {
             holds: verdict.findings.iter().map(hold).collect(),
             no_holds: verdict.excluded.iter().map(no_hold).collect(),
             cannot_tell: verdict.unclear.iter().map(cannot_tell).collect(),
-            not_holds: verdict.acquittals.iter().map(not_hold).collect(),
+            not_holds: verdict.other_delays.iter().map(not_hold).collect(),
             offset_bend_us: verdict.offset_bend,
             words,
         }
@@ -252,7 +258,7 @@ impl Report {
 }
 
 /// Round trips in nanoseconds, ascending, but those whose answer was asked for later.
-fn sorted_round_trips<'a>(heard: impl Iterator<Item = &'a Heard>) -> Vec<u64> {
+fn sorted_round_trips<'a>(heard: impl Iterator<Item = &'a MeasuredTrain>) -> Vec<u64> {
     let usual = heard.filter(|heard| heard.train.purpose != Purpose::Spaced);
     let probes = usual.flat_map(|heard| &heard.probes);
     let mut times: Vec<u64> = probes.filter_map(|it| Some(it.received? - it.sent)).collect();
@@ -287,13 +293,13 @@ fn no_hold(it: &infer::NoHold) -> NoHold {
 }
 
 fn cannot_tell(unclear: &Unclear) -> CannotTell {
-    let why = |why: &Why| match why {
-        Why::Lost => "answers lost",
-        Why::Spacing { .. } => "probes too far apart",
-        Why::Few { .. } => "few probes",
-        Why::Answers { .. } => "answers too far apart",
-        Why::Noise => "noise",
-        Why::RoundTrips => "round trips",
+    let why = |why: &UnclearReason| match why {
+        UnclearReason::Lost => "answers lost",
+        UnclearReason::Spacing { .. } => "probes too far apart",
+        UnclearReason::Few { .. } => "few probes",
+        UnclearReason::Answers { .. } => "answers too far apart",
+        UnclearReason::Noise => "noise",
+        UnclearReason::RoundTrips => "round trips",
     };
     CannotTell {
         side: side_or_both(unclear.place),
@@ -321,12 +327,12 @@ fn hold(finding: &Finding) -> Hold {
     }
 }
 
-fn not_hold(acquittal: &Acquittal) -> NotHold {
-    let (what, place, usecs) = match acquittal {
-        Acquittal::Waking { place, takes, .. } => ("idle state", Some(*place), *takes),
-        Acquittal::Stray { place, usecs, .. } => ("late at random", Some(*place), *usecs),
-        Acquittal::Server { median, .. } => ("far program", None, *median),
-        Acquittal::First { usecs } => ("first packet", None, *usecs),
+fn not_hold(delay: &OtherDelay) -> NotHold {
+    let (what, place, usecs) = match delay {
+        OtherDelay::Waking { place, takes, .. } => ("idle state", Some(*place), *takes),
+        OtherDelay::Stray { place, usecs, .. } => ("late at random", Some(*place), *usecs),
+        OtherDelay::Server { median, .. } => ("far program", None, *median),
+        OtherDelay::First { usecs } => ("first packet", None, *usecs),
     };
     NotHold { what, side: place.map(side), usecs }
 }

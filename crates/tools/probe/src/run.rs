@@ -4,7 +4,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use infer::{Heard, Plan, Probe, Train};
+use infer::{MeasuredTrain, Plan, Probe, Train};
 use sys::clock::wall_clock_nanos;
 
 use super::prober::Prober;
@@ -63,22 +63,22 @@ pub fn run_paced(
     Ok(())
 }
 
-fn send(prober: &mut Prober, train: Train) -> Result<Heard> {
-    let begin = Instant::now() + Duration::from_nanos(train.quiet);
+fn send(prober: &mut Prober, train: Train) -> Result<MeasuredTrain> {
+    let begin = Instant::now() + Duration::from_nanos(train.quiet.as_nanos());
     let probes = vec![
         Probe { sent: 0, received: None, nic: None, far: None, silent: false };
         train.sends.len()
     ];
     let mut replies = Replies { base: train.number << 16, first_stamp: prober.count(), probes };
     for (at, to_send) in train.sends.iter().enumerate() {
-        let due = begin + Duration::from_nanos(to_send.at);
+        let due = begin + Duration::from_nanos(to_send.at.as_nanos());
         await_moment(due, || replies.take(prober))?;
         replies.probes[at].sent = wall_clock_nanos();
         replies.probes[at].silent = to_send.silent;
         if to_send.silent {
             prober.send_silent()?;
         } else {
-            prober.request(replies.base + at as u32, to_send.wait, train.length)?;
+            prober.request(replies.base + at as u32, to_send.wait.as_nanos(), train.length)?;
         }
     }
     let end = Instant::now() + TIMEOUT;
@@ -95,7 +95,7 @@ fn send(prober: &mut Prober, train: Train) -> Result<Heard> {
         probe.nic = probe.nic.filter(|_| probe.received.is_some());
         probe.far = probe.far.filter(|_| probe.received.is_some());
     }
-    Ok(Heard { train, probes })
+    Ok(MeasuredTrain { train, probes })
 }
 
 /// Waits until `due`, and looks around as long as there is time.

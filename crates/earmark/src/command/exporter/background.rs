@@ -10,7 +10,7 @@ use bench::options::number;
 use explain::own;
 use exporter::background::{Background, Task};
 use exporter::metric::Metric;
-use infer::{Place, Said, Verdict};
+use infer::{Place, PlaceVerdict, Verdict};
 use probe::fleet::Budget;
 use probe::prober::Prober;
 use probe::report::side;
@@ -155,10 +155,10 @@ fn note(background: &Background, host: &str, verdict: &Verdict) {
     let is_unknown = verdict.at(Place::Unknown).is_some();
     let places = if is_unknown { vec![Place::Unknown] } else { vec![Place::Mine, Place::Theirs] };
     for place in places {
-        let said = match verdict.said(place) {
-            Said::Hold(_) => "hold",
-            Said::NoHold { .. } => "no-hold",
-            Said::CannotTell => "cannot-tell",
+        let said = match verdict.verdict_at(place) {
+            PlaceVerdict::Hold(_) => "hold",
+            PlaceVerdict::NoHold { .. } => "no-hold",
+            PlaceVerdict::CannotTell => "cannot-tell",
         };
         background.count(Metric::ProbeVerdicts, &[host, side(place), said], 1);
     }
@@ -168,11 +168,11 @@ fn note(background: &Background, host: &str, verdict: &Verdict) {
 mod tests {
     use super::*;
     use exporter::sample::{Format, encode};
-    use infer::{Family, Finding, Interval, Lengths, NoHold, Unclear, Why};
+    use infer::{Family, Finding, Interval, Lengths, NoHold, Unclear, UnclearReason};
 
     /// The lines of what is noted of a verdict.
     fn noted(findings: Vec<Finding>, excluded: Vec<NoHold>) -> Vec<String> {
-        let why = vec![Why::Noise];
+        let why = vec![UnclearReason::Noise];
         let lengths = Lengths::Both;
         let unclear = vec![Unclear { place: Place::Mine, lengths, below: None, why }];
         let verdict = Verdict {
@@ -180,7 +180,7 @@ mod tests {
             findings,
             excluded,
             unclear,
-            acquittals: Vec::new(),
+            other_delays: Vec::new(),
             quantum: None,
             offset_bend: None,
             answered: (1, 1),

@@ -3,7 +3,8 @@
 //! The first byte says what the rest is: a packet, the text of a recording, or trains, of which
 //! each packet is a few bytes.
 
-use infer::{Far, Heard, Length, PlannedProbe, Probe, Purpose, Train};
+use base::time::Duration;
+use infer::{Far, Length, MeasuredTrain, PlannedProbe, Probe, Purpose, Train};
 use probe::echo;
 use probe::fleet;
 use probe::prober::{EchoKind, ntp_answer, ping_answer};
@@ -68,7 +69,7 @@ fn text(bytes: &[u8]) {
     }
 }
 
-fn again(origin: &Origin, heard: &[Heard]) {
+fn again(origin: &Origin, heard: &[MeasuredTrain]) {
     let mut written = Vec::new();
     recording::put(&mut written, origin, heard).expect("memory takes it");
     let (same_origin, same) = recording::parse(&written[..]).expect("we have written it");
@@ -93,7 +94,7 @@ fn time(input: &mut Input<'_>, before: u64) -> u64 {
     }
 }
 
-fn trains(input: &mut Input<'_>) -> Vec<Heard> {
+fn trains(input: &mut Input<'_>) -> Vec<MeasuredTrain> {
     let mut heard = Vec::new();
     while !input.is_empty() && heard.len() < TRAINS {
         let (purpose, count) = (usize::from(input.u8()) % 8, usize::from(input.u8()) % PACKETS);
@@ -117,7 +118,11 @@ fn trains(input: &mut Input<'_>) -> Vec<Heard> {
             });
             let silent = how & 8 != 0;
             let wait = if how & 16 != 0 { time(input, 0) } else { 0 };
-            sends.push(PlannedProbe { at, silent, wait });
+            sends.push(PlannedProbe {
+                at: Duration::from_nanos(at),
+                silent,
+                wait: Duration::from_nanos(wait),
+            });
             probes.push(Probe { sent, received, nic, far, silent });
         }
         let length = Length::ALL[heard.len() % 2];
@@ -125,17 +130,17 @@ fn trains(input: &mut Input<'_>) -> Vec<Heard> {
             number: heard.len() as u32,
             purpose: Purpose::ALL[purpose],
             length,
-            quiet,
+            quiet: Duration::from_nanos(quiet),
             sends,
         };
-        heard.push(Heard { train, probes });
+        heard.push(MeasuredTrain { train, probes });
     }
     again(&Origin::new("a", EchoKind::Udp), &heard);
     heard
 }
 
 /// Whatever the times are, the verdict is one: about what was heard, in words and as JSON.
-fn judge(heard: &[Heard]) {
+fn judge(heard: &[MeasuredTrain]) {
     let packets: usize = heard.iter().map(|heard| heard.probes.len()).sum();
     if packets > TRAINS * PACKETS {
         return;

@@ -29,7 +29,7 @@ pub struct Probe {
 
 /// A train, and what came of each of its sends, in their order.
 #[derive(Clone, Debug)]
-pub struct Heard {
+pub struct MeasuredTrain {
     /// What was to be sent.
     pub train: Train,
     /// The times of its packets, in their order.
