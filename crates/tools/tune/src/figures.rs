@@ -6,6 +6,7 @@ use std::fmt;
 use anyhow::{Context, Result, ensure};
 use bench::records::{Counter, Record, Timing};
 use bench::slice::Part;
+use report::terminal::number;
 use serde::Serialize;
 
 /// A figure that a goal can be about.
@@ -74,16 +75,45 @@ impl Metric {
             || rank(self).zip(rank(other)).is_some_and(|(own, other)| own < other)
     }
 
+    /// The header of its column in a table.
+    pub fn header(self) -> &'static str {
+        match self {
+            Self::P50 => "p50 us",
+            Self::P90 => "p90 us",
+            Self::P99 => "p99 us",
+            Self::P999 => "p99.9 us",
+            Self::Max => "max us",
+            Self::Mean => "mean us",
+            Self::Cpu => "cpu cores",
+            Self::Interrupts => "interrupts/s",
+            Self::Transactions => "answers/s",
+            Self::Throughput => "Mbit/s",
+            Self::Value => "value",
+        }
+    }
+
+    /// A value as a number, in the unit of its column.
+    pub fn cell(self, value: Option<f64>) -> String {
+        match self {
+            Self::Cpu => number(value, 2),
+            Self::Interrupts | Self::Transactions => number(value, 0),
+            Self::Throughput => number(value.map(|bits| bits / 1e6), 0),
+            Self::Value => number(value, 3),
+            _ => number(value, 1),
+        }
+    }
+
     /// A value with its unit, for people.
     pub fn with_unit(self, value: f64) -> String {
-        match self {
-            Self::Cpu => format!("{value:.2} cores"),
-            Self::Interrupts => format!("{value:.0} interrupts/s"),
-            Self::Transactions => format!("{value:.0} round trips/s"),
-            Self::Throughput => format!("{:.0} Mbit/s", value / 1e6),
-            Self::Value => format!("{}", (value * 1e3).round() / 1e3),
-            _ => format!("{value:.1} us"),
-        }
+        let unit = match self {
+            Self::Cpu => "cores",
+            Self::Interrupts => "interrupts/s",
+            Self::Transactions => "round trips/s",
+            Self::Throughput => "Mbit/s",
+            Self::Value => return format!("{}", (value * 1e3).round() / 1e3),
+            _ => "us",
+        };
+        format!("{} {unit}", self.cell(Some(value)))
     }
 }
 

@@ -6,9 +6,8 @@
 use anyhow::Result;
 use nic::moderation::Moderation;
 
-use super::device::port::strategy;
 use super::figures::{Figures, Metric};
-use super::setting::{Change, Setting, State, Value};
+use super::setting::{Change, Setting, State, Value, strategy};
 use super::workload::Workload;
 use bench::attempt::refuse_silence;
 use bench::environment::Environment;
@@ -64,7 +63,7 @@ impl TunedWorld {
 
     /// One trial of a setting. Everything random follows from `seed`.
     pub fn once(&self, change: &Change, seed: u64) -> Result<Figures> {
-        let moderation = strategy(&self.state(), change)?;
+        let moderation = strategy::changed(&self.state(), change)?;
         let experiment = self.workload.experiment();
         let plan = experiment.plan(&self.options, Some(self.clients), seed);
         let slice = self.world.round(&plan, moderation, None)?;

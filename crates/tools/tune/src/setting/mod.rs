@@ -9,7 +9,9 @@
 mod change;
 pub mod profile;
 pub mod steering;
+pub mod strategy;
 mod sysctl;
+mod value;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,6 +25,7 @@ use serde::{Deserialize, Serialize};
 pub use change::{Change, Knob, State};
 use steering::Placed;
 pub use sysctl::Sysctl;
+pub use value::{Value, ValueKind};
 
 /// What part of the system a setting belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,23 +65,6 @@ impl Mechanism {
             Self::Strategy => "lab",
         }
     }
-}
-
-/// What values of a setting are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ValueKind {
-    /// Whole numbers of this unit.
-    Number(Unit),
-    /// `on` or `off`.
-    Switch,
-    /// The steps of adaptive moderation ([`profile`]).
-    Steps,
-    /// Queues for each hash ([`steering`]).
-    Table,
-    /// Sets of processors ([`steering`]).
-    Cpus,
-    /// Text in a form of its own.
-    Text,
 }
 
 /// What the name of a rule begins with.
@@ -266,28 +252,7 @@ impl Setting {
 
     /// Reads a value of this setting.
     pub fn parse_value(self, text: &str) -> Result<Value, String> {
-        let name = self.name();
-        match self.kind() {
-            ValueKind::Switch => match text {
-                "on" => Ok(Value::Switch(true)),
-                "off" => Ok(Value::Switch(false)),
-                _ => Err(format!("{name} {text}: on or off")),
-            },
-            ValueKind::Text => Ok(Value::Text(text.to_owned())),
-            ValueKind::Steps => profile::parse(text)
-                .map(|steps| Value::Text(profile::text(&steps)))
-                .map_err(|why| format!("{name} {why}")),
-            ValueKind::Table => steering::parse_table(text)
-                .map(|table| Value::Text(steering::table_text(&table)))
-                .map_err(|why| format!("{name} {why}")),
-            ValueKind::Cpus => steering::parse_cpus(text)
-                .map(|cpus| Value::Text(steering::cpus_text(&cpus)))
-                .map_err(|why| format!("{name} {why}")),
-            ValueKind::Number(unit) => unit
-                .read_whole(text, 0..=u32::MAX.into())
-                .map(Value::Number)
-                .map_err(|why| format!("{name}: {text} {why}")),
-        }
+        self.kind().read(&self.name(), text)
     }
 }
 
@@ -351,55 +316,6 @@ impl Serialize for Setting {
 impl<'de> Deserialize<'de> for Setting {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-/// The value of a setting.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Value {
-    /// `on` or `off`.
-    Switch(bool),
-    /// A number in the unit of its setting.
-    Number(u64),
-    /// Text in a form of its own.
-    Text(String),
-}
-
-impl Value {
-    /// The number; that of a switch is 0 or 1, words have none.
-    pub fn number(&self) -> Option<u64> {
-        match self {
-            Self::Switch(on) => Some(u64::from(*on)),
-            Self::Number(number) => Some(*number),
-            Self::Text(_) => None,
-        }
-    }
-
-    /// Whether a switch is on; others are no switches.
-    pub fn switch(&self) -> Option<bool> {
-        match self {
-            Self::Switch(on) => Some(*on),
-            _ => None,
-        }
-    }
-
-    /// Whether `now` is what was asked for: steps of a profile may leave numbers as they are.
-    pub fn is_met_by(&self, now: &Self) -> bool {
-        match (self, now) {
-            (Self::Text(asked), Self::Text(now)) => profile::is_met(asked, now),
-            _ => self == now,
-        }
-    }
-}
-
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Switch(on) => f.write_str(if *on { "on" } else { "off" }),
-            Self::Number(number) => number.fmt(f),
-            Self::Text(text) => f.write_str(text),
-        }
     }
 }
 

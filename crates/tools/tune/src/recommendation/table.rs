@@ -1,0 +1,139 @@
+//! The table and the page of a recommendation.
+
+use report::terminal::{Table, Width};
+use report::{self, Cell, Report, TradeoffChart, TradeoffPoint};
+
+use super::{Recommendation, TrialRow};
+use crate::figures::Metric;
+
+impl Recommendation {
+    /// The figures that were measured at all, in order.
+    pub(super) fn metrics(&self) -> Vec<Metric> {
+        let names = Metric::NAMES.iter().skip(1).map(|(_, metric)| *metric);
+        let all = names.chain([Metric::Value]);
+        all.filter(|metric| self.trials.iter().any(|row| row.figures.get(*metric).is_some()))
+            .collect()
+    }
+
+    /// For a terminal: the figures that people compare.
+    pub fn table(&self, width: Width) -> String {
+        let mut metrics = self.metrics();
+        metrics.retain(|metric| {
+            let named = self.goal.contains(metric.name());
+            named || !matches!(metric, Metric::P90 | Metric::Max | Metric::Mean)
+        });
+        let table = trials_table(&self.goal, &metrics, &self.trials, |at| self.remark(at));
+        let title =
+            format!("{} ({}), {}, goal: {}\n", self.device, self.driver, self.workload, self.goal);
+        width.wrap(&title) + &table.fit(width) + "\n"
+    }
+
+    fn remark(&self, at: usize) -> String {
+        match &self.trials[at] {
+            _ if at == self.pick => "picked".into(),
+            _ if self.present == Some(at) => "as it was".into(),
+            row if row.refused.is_some() => "refused".into(),
+            row if row.otherwise.is_some() => "not as asked".into(),
+            _ if self.rivals.contains(&at) => "as good".into(),
+            row if row.on_front => "front".into(),
+            _ => String::new(),
+        }
+    }
+
+    /// As a page.
+    pub fn report(&self) -> Report {
+        let metrics = self.metrics();
+        let mut headers = vec!["setting".to_owned()];
+        headers.extend(metrics.iter().map(|metric| metric.header().to_owned()));
+        headers.push(String::new());
+        let row = |(at, row): (usize, &TrialRow)| {
+            let mut cells = vec![Cell::plain(row.setting.clone())];
+            cells.extend(
+                metrics.iter().map(|metric| Cell::plain(metric.cell(row.figures.get(*metric)))),
+            );
+            let remark = self.remark(at);
+            cells.push(if at == self.pick { Cell::good(remark) } else { Cell::plain(remark) });
+            cells
+        };
+        let point = |row: &TrialRow| {
+            Some(TradeoffPoint {
+                name: row.setting.replace("adaptive-rx off ", ""),
+                latency_us: row.figures.get(Metric::P50)?,
+                interrupts_per_s: row.figures.get(Metric::Interrupts)?,
+                host_busy: None,
+                bulk_mbit: row.figures.get(Metric::Throughput).map(|bits| bits / 1e6),
+            })
+        };
+        Report {
+            title: format!("Settings of {} for {}", self.device, self.workload),
+            subtitle: format!("Goal: {}. {}.", self.goal, self.driver),
+            made_at: self.environment.date.clone(),
+            story: self.sentences().join(". "),
+            table: report::Table {
+                headers,
+                rows: self.trials.iter().enumerate().map(row).collect(),
+            },
+            latency: Vec::new(),
+            tradeoff: TradeoffChart {
+                title: "Latency against interrupts".into(),
+                note: "Each point is a setting that was tried.".into(),
+                points: self.trials.iter().filter_map(point).collect(),
+            },
+            timelines: Vec::new(),
+            environment: self.environment.entries(),
+        }
+    }
+}
+
+/// A row for each trial; figures that the goal names are never left out.
+fn trials_table(
+    goal: &str,
+    metrics: &[Metric],
+    trials: &[TrialRow],
+    remark: impl Fn(usize) -> String,
+) -> Table {
+    let rank = |metric: &Metric| match metric {
+        _ if goal.contains(metric.name()) => 0,
+        Metric::P50 | Metric::Interrupts => 1,
+        Metric::P99 | Metric::Cpu | Metric::Value => 2,
+        _ => 3,
+    };
+    let figures = metrics.iter().map(|metric| (metric.header(), rank(metric)));
+    let columns = std::iter::once(("setting", 0)).chain(figures);
+    let mut table = Table::new(columns.chain([("rounds", 4), ("", 0)])).with_words_last();
+    for (at, row) in trials.iter().enumerate() {
+        let mut cells = vec![row.setting.clone()];
+        cells.extend(metrics.iter().map(|metric| metric.cell(row.figures.get(*metric))));
+        cells.extend([row.rounds.to_string(), remark(at)]);
+        table.add_row(cells);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::Figures;
+
+    #[test]
+    fn trials_fit_every_terminal_with_what_the_goal_names() {
+        let metrics: Vec<Metric> =
+            Metric::NAMES.iter().skip(1).map(|(_, metric)| *metric).collect();
+        let figures = Figures(metrics.iter().map(|metric| (*metric, 98_765_432.1)).collect());
+        let setting = "adaptive-rx off rx-usecs 1022 rx-frames 64";
+        let trial = || TrialRow {
+            setting: setting.into(),
+            rounds: 12,
+            figures: figures.clone(),
+            on_front: true,
+            refused: None,
+            otherwise: None,
+        };
+        let goal = "min p99 where interrupts<5000";
+        let draw = |width| {
+            trials_table(goal, &metrics, &[trial(), trial()], |_| "picked".into()).fit(width)
+        };
+        let essential = ["rx-usecs 1022", "p99 us", "interrupts/s", "98765432.1", "picked"];
+        report::terminal::checks::fits(draw, &essential);
+    }
+}
