@@ -103,7 +103,7 @@ fn is_level(levels: &[f64], residuals: &[f64], most: f64) -> bool {
 }
 
 /// Whether packets joined those that waited longest, as they do where a timer runs. Behind a server
-/// that is busy for longer than the level nobody comes that soon.
+/// that is busy for longer than the level no packet comes that soon.
 fn is_joined(starters: &[Starter], levels: &[f64], most: f64) -> bool {
     let long = || starters.windows(2).zip(levels).filter(|(_, level)| **level > most / RATIO);
     let joined = long().filter(|(pair, _)| pair[1].at > pair[0].at + 1).count();

@@ -1,9 +1,9 @@
 //! The floor of a direction in which every packet waits: where joiners end and starters begin.
 //!
 //! Behind a delay no packet shows what the path costs without it: a starter waits for all of it,
-//! and whoever joins last still queues behind those who joined before. But whoever comes before the
-//! release joins, and whoever comes after it starts a delay of its own. The floor that tells the
-//! two apart best is where the release is.
+//! and the last to join still queues behind those that joined before. But a packet that comes
+//! before the release joins, and one that comes after it starts a delay of its own. The floor that
+//! tells the two apart best is where the release is.
 
 use crate::explanation::{Fit, MAX_HOLD};
 use crate::series::{AT_ONCE, Series, Starter};
@@ -20,7 +20,7 @@ const REACH: f64 = 60.0;
 /// Joiners near the edge, and starters, that tell where it is: of fewer, one stray moves it.
 const TELLING: usize = 5;
 
-/// What it takes from an interrupt to its poll, in microseconds: whoever comes meanwhile joins,
+/// What it takes from an interrupt to its poll, in microseconds: what comes meanwhile joins,
 /// too, so from outside it is a part of the delay. It is a part of what an interrupt costs without
 /// one.
 pub(crate) const INTERRUPT: f64 = 0.5;

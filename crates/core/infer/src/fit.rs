@@ -103,7 +103,7 @@ fn throttle(starters: &[Starter], noise: f64) -> Option<Fit> {
         .filter(|gap| (gap - best).abs() < NEAR * noise + NEAR_SHARE * best)
         .collect();
     let best = if waited.len() < FEW { best } else { mode(&waited) };
-    // A gap that nobody has to wait for is none: packets came that far apart by themselves.
+    // A gap that no packet waits for is none: packets came that far apart by themselves.
     let least = (HELD * noise + HELD_USECS).max(HELD_SHARE * best);
     let held = |starter: &&Starter| {
         let wait = starter.last + best - starter.arrived;

@@ -1,6 +1,6 @@
 //! A delay with a frame limit: a packet is released by the timer, or by the one that makes enough.
 //!
-//! Packets of others are counted as well, and nobody here sees them: beside bulk, a burst of mine
+//! Packets of others are counted as well, and are not seen here: beside bulk, a burst of mine
 //! is released some packets early. How many of them come in a time is Poisson's, so the limit, the
 //! delay and the others' rate are fitted together, by the likelihood of each wait under any number
 //! of others. Without others this is the distance from the one moment that is possible.
@@ -52,7 +52,7 @@ const FEW_EARLY: usize = 6;
 const FREE: f64 = 3.0;
 const FEW_FREE: usize = 5;
 
-/// Where the packet before was reported only just now, in microseconds, it is uncertain whom the
+/// Where the packet before was reported only just now, in microseconds, it is uncertain which the
 /// NIC counts.
 const CLEAR: f64 = 20.0;
 

@@ -1,7 +1,7 @@
 //! Which probes to send: trains, one after the other, each chosen from what the last ones showed.
 //!
 //! - *Lone* probes after long and uneven silences: the floor, and whether a lone packet waits.
-//! - *Pairs* whose spacing is swept from microseconds to milliseconds: who joins whom.
+//! - *Pairs* whose spacing is swept from microseconds to milliseconds: which packets join.
 //! - *Dense* trains with random gaps: many releases, one right behind the other.
 //! - *Sparse* trains, for holds too long for dense ones, and *bursts*, for frame limits.
 //! - *Spaced* answers, where the far side lets them be asked for: a burst whose answers leave at

@@ -4,8 +4,8 @@ use crate::measured::{MeasuredTrain, Probe};
 use crate::stats::{median, quantile, slope, sorted};
 use crate::train::Purpose;
 
-/// Whoever comes so shortly after a release, in microseconds, may or may not have been found by the
-/// poll that followed it.
+/// A packet that comes so shortly after a release, in microseconds, may or may not have been found
+/// by the poll that followed it.
 pub(crate) const AT_ONCE: f64 = 0.5;
 
 /// The quickest of so many packets in a row is taken for the lower edge of waits: even behind a
@@ -86,7 +86,7 @@ pub(crate) struct Series {
 
 impl Series {
     /// What `way` shows; nothing where timestamps are missing. Primed trains are for
-    /// [`side`](crate::side) alone: their silent packets are arrivals that nobody reports.
+    /// [`side`](crate::side) alone: their silent packets are arrivals without a report.
     pub(crate) fn of(heard: &[MeasuredTrain], way: Way, drift: f64) -> Self {
         let probes = || heard.iter().flat_map(|heard| &heard.probes);
         let origin = probes().map(|probe| probe.sent).min().unwrap_or(0);

@@ -1,6 +1,6 @@
 //! Whose hold it is, where only round trips are known: by silent packets.
 //!
-//! A packet that nobody answers is seen by the far NIC alone. Sent `s` before a probe it has
+//! A packet without an answer is seen by the far NIC alone. Sent `s` before a probe it has
 //! started the far delay `D`, so the probe waits for `D - s` only; or it has taken the interrupt of
 //! a far throttle, so the probe waits for `D - s` where it would not have waited. My own NIC's hold
 //! does not know of it. A tick cares for neither, and stays on a side unknown.
@@ -16,7 +16,7 @@ use crate::verdict::{Family, Place};
 
 /// Gaps for holds from what an interrupt takes to more than any that is reported, in microseconds;
 /// as many that each occurs three times, and between such shares of the hold that the packets are
-/// told apart from one another and from the hold's end.
+/// distinguished from one another and from the hold's end.
 const MIN_GAP: f64 = 5.0;
 const MAX_GAP: f64 = 2_000.0;
 const GAPS: u32 = 16;
@@ -119,6 +119,8 @@ pub(crate) fn of(heard: &[MeasuredTrain], judged: &Judged) -> Place {
 
 #[cfg(test)]
 mod tests {
+    use base::time::Duration;
+
     use super::*;
     use crate::apart::Distances;
     use crate::explanation::Waking;
@@ -160,8 +162,13 @@ mod tests {
             far: None,
             silent: back.is_none(),
         };
-        let train =
-            Train { number: 0, purpose, length: Length::Short, quiet: 0, sends: Vec::new() };
+        let train = Train {
+            number: 0,
+            purpose,
+            length: Length::Short,
+            quiet: Duration::ZERO,
+            sends: Vec::new(),
+        };
         MeasuredTrain { train, probes: vec![probe(0.0, None), probe(gap, Some(gap + wait))] }
     }
 

@@ -7,7 +7,7 @@ use crate::stats::{mode, quantile, sorted};
 /// No idle state is entered after less than this, in microseconds; what begins so early is a hold.
 const MIN_RESIDENCY: f64 = 5.0;
 
-/// A silence longer than this, in microseconds, is one between two probes of nobody's, or before
+/// A silence longer than this, in microseconds, is one between two probes, or before
 /// the first of all: as good as any.
 const MAX_SILENCE: f64 = 1e7;
 

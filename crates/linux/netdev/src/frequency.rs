@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::root::Root;
 
-/// How processors' frequencies are chosen; several values if they differ, none if nobody chooses.
+/// How processors' frequencies are chosen; several values if they differ, none if nothing chooses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Frequency {
     /// Drivers, such as `intel_pstate`.

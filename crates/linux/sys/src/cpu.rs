@@ -23,14 +23,14 @@ pub fn pin(pid: Option<Pid>, cpu: usize) -> io::Result<()> {
     Ok(sched_setaffinity(pid, &only)?)
 }
 
-/// The nice value of who comes before everybody else.
+/// The nice value of what runs before all else.
 const FIRST: i32 = -20;
 
 /// Lets the calling thread run before all others that are not real-time threads, if the system
 /// permits; the nice value that it then has.
 ///
 /// A NIC is hardware, and does not queue for a processor behind those whose packets it has. With
-/// everybody's priority, a thread that plays one was woken on the processor of a sender that was
+/// the usual priority, a thread that plays one was woken on the processor of a sender that was
 /// busy, and ran up to 200 us late, when that one slept. A real-time priority would starve hosts on
 /// a machine with few processors.
 pub fn come_first() -> i32 {

@@ -2,7 +2,7 @@
 //!
 //! A ping socket (`SOCK_DGRAM`) needs no privilege where `net.ipv4.ping_group_range` allows it, and
 //! gets only its own answers. A raw one gets every ICMP packet of the host, each with its IP
-//! header, and may send what nobody answers: a reply that nobody asked for, which the far kernel
+//! header, and may send what is not answered: a reply without a request, which the far kernel
 //! drops.
 
 use std::io;
@@ -82,7 +82,7 @@ pub fn encode(packet: &mut Vec<u8>, identifier: u16, sequence: u16, payload: &[u
     encode_as(ECHO_REQUEST, packet, [identifier, sequence], payload);
 }
 
-/// Writes a reply that nobody has asked for into `packet`: it goes as far as the far kernel, and no
+/// Writes a reply without a request into `packet`: it goes as far as the far kernel, and no
 /// further.
 pub fn encode_unasked(packet: &mut Vec<u8>, identifier: u16, payload: &[u8]) {
     encode_as(ECHO_REPLY, packet, [identifier, 0], payload);

@@ -15,7 +15,7 @@
 //! | [`privilege`] | rights, with and without root |
 //! | [`signals`], [`ctrl_c`] | which signals a command acts on, and whether one has come |
 //! | [`sigint`] | SIGINT, and who gets it |
-//! | [`refusals`] | which clients a service takes, and whom it has refused |
+//! | [`refusals`] | which clients a service takes, and which it has refused |
 //! | [`icmp`], [`wait`] | pings, and waiting for a descriptor |
 //! | [`files`] | files that users name: bounded reads, writes through no link of another user |
 //! | [`streams`] | all bytes of a stream by one deadline |

@@ -109,7 +109,7 @@ impl SharedMemory {
 impl Drop for SharedMemory {
     fn drop(&mut self) {
         // SAFETY: this is the whole mapping, and what refers to it holds an `Arc` of this.
-        // JUSTIFICATION: nobody else unmaps it.
+        // JUSTIFICATION: nothing else unmaps it.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }

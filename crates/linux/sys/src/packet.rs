@@ -28,7 +28,7 @@ pub enum PacketError {
 ///
 /// The caller lacks `CAP_NET_RAW`, or the interface does not exist.
 pub fn open_sender(interface: &str) -> Result<OwnedFd, PacketError> {
-    // Protocol 0: no frame is ever queued for a socket that nobody reads.
+    // Protocol 0: no frame is ever queued for a socket without a reader.
     let socket = unbound().map_err(|error| PacketError::Open(error.into()))?;
     let index = name_to_index(&socket, interface)
         .map_err(|error| PacketError::Interface(interface.into(), error.into()))?;

@@ -140,7 +140,7 @@ fn open(name: &str, within: Option<Duration>) -> io::Result<UnixStream> {
         None => SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
     };
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    // A server that accepts nobody keeps those who connect waiting.
+    // A server that accepts no connection keeps clients waiting.
     set_socket_timeout(&socket, Timeout::Send, within)?;
     connect(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
     Ok(socket.into())

@@ -34,7 +34,7 @@ impl Event {
         if opened < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel has just made this descriptor, and nobody else knows it.
+        // SAFETY: the kernel has just made this descriptor, and it has no other owner.
         // JUSTIFICATION: the call returns a number.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(opened as c_int) }))
     }

@@ -1,4 +1,4 @@
-//! What the kernel does with a packet and for whom, as it happens: tracepoints, through
+//! What the kernel does with a packet and for which process, as it happens: tracepoints, through
 //! `perf_event_open(2)`.
 //!
 //! No compiler, no BPF, no kernel module. A tracepoint has a number and a layout, which tracefs

@@ -84,7 +84,7 @@ impl PerfRing {
 impl Drop for PerfRing {
     fn drop(&mut self) {
         // SAFETY: this is the whole mapping, and no slice of it is left.
-        // JUSTIFICATION: nobody else unmaps it.
+        // JUSTIFICATION: nothing else unmaps it.
         let _ = unsafe { munmap(self.start.as_ptr().cast::<c_void>(), self.page + self.bytes) };
     }
 }

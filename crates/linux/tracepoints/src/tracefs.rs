@@ -1,7 +1,7 @@
 //! Where the kernel says which tracepoints it has: tracefs.
 //!
 //! It is usually mounted at `/sys/kernel/tracing`. Where it is not, [`Tracefs::open`] makes a mount
-//! that is attached nowhere (`fsopen(2)`, `fsmount(2)`, Linux 5.2): nobody else sees it, and it is
+//! that is attached nowhere (`fsopen(2)`, `fsmount(2)`, Linux 5.2): no other process sees it; it is
 //! gone with the descriptor that holds it.
 
 use std::fs::File;

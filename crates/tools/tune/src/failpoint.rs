@@ -25,7 +25,7 @@ pub(crate) fn guarded_by(process: u32) {
     GUARD.store(process, Ordering::Relaxed);
 }
 
-/// A moment at which a process may be killed, in words for whoever reads the code.
+/// A moment at which a process may be killed, in words.
 pub(crate) fn failpoint(_what: &str) {
     static LAST: OnceLock<Option<u32>> = OnceLock::new();
     static COUNT: AtomicU32 = AtomicU32::new(0);

@@ -1,8 +1,8 @@
 //! Goals: what the user wants, as text.
 //!
 //! A goal is a list of clauses: at most one aim, `min METRIC` or `max METRIC`, and any number of
-//! limits, `METRIC < VALUE`. Without an aim, whoever limits a latency wants it cheap (`min cpu`),
-//! and whoever limits a cost wants it fast (`min latency`).
+//! limits, `METRIC < VALUE`. Without an aim, a limit of a latency means: cheap (`min cpu`),
+//! and a limit of a cost: fast (`min latency`).
 
 use std::fmt;
 use std::str::FromStr;

@@ -249,7 +249,7 @@ fn await_confirmation(store: &Store, identity: &Identity, is_first: bool) -> Res
     let mut first = if is_first { Some(become_first(store, identity)?) } else { None };
     let second = || Guard::stand_by(store, identity).ok();
     let mut other = first.as_ref().and_then(|_| second());
-    // Nobody reads what is said from here on: whoever waits for the owner's output has it all.
+    // What is printed from here on has no reader: who waits for the owner's output has it.
     let nowhere = File::options().write(true).open("/dev/null").context("open /dev/null")?;
     rustix::stdio::dup2_stderr(&nowhere).context("part with the terminal")?;
     // An owner that died before this answer has asked for it all the same.

@@ -55,7 +55,7 @@ pub enum DeviceKind {
 /// What a device has counted since some moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Interrupts; `None` where nobody counts them.
+    /// Interrupts; `None` where they are not counted.
     pub interrupts: Option<u64>,
     /// Packets received since that moment.
     pub packets: u64,

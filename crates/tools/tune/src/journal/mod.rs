@@ -6,9 +6,9 @@
 //! settings themselves do not. It has two parts:
 //!
 //! - *trying*: somebody is changing the device right now, and this is how all of it was before. It
-//!   is to be undone unless whoever changes it says that it is done. Whoever that is holds a lock
+//!   is to be undone unless the process that changes it says that it is done, which holds a lock
 //!   on the file beside; the kernel lets go of the lock when the process ends, whatever ends it. So
-//!   a *trying* without a lock is that of a dead process, and whoever finds it undoes it.
+//!   a *trying* without a lock is that of a dead process, and the process that finds it undoes it.
 //! - *kept*: changes that are done, each with the value from before the first one, so that `earmark
 //!   rollback` finds the way back.
 //!
@@ -181,7 +181,7 @@ mod tests {
             "rx-usecs 8 queue:1:rx-usecs 8",
         ]
         .map(state);
-        // The first change named the device alone, so nobody looked at its queues.
+        // The first change named the device alone, so its queues were not read.
         let device = |at: usize| states[at].only(|setting| setting == Setting::RxUsecs);
         journal.keep(changed(&device(0), &device(1), &[]));
         journal.keep(changed(&states[1], &states[2], &[]));

@@ -103,7 +103,7 @@ impl Store {
         format!("{kind}+{}+{}{end}", plain(place), plain(&name))
     }
 
-    /// Takes the right to change a device, if nobody else has it.
+    /// Takes the right to change a device, if no other process has it.
     pub fn try_hold(&self, device: &Identity) -> Result<Option<Held>> {
         self.lock(device, ".lock")
     }
@@ -277,7 +277,7 @@ mod tests {
         assert!(Store::find(Some(Path::new("no such"))).unwrap().directory().is_absolute());
     }
 
-    /// A journal says what is undone, so nobody else may have written it.
+    /// A journal says what is undone, so no other user may have written it.
     #[test]
     fn journals_that_others_could_have_written_do_nothing() {
         let scratch = Scratch::new();

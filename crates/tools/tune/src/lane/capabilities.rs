@@ -9,7 +9,7 @@ use crate::lone::may_wait;
 use crate::setting::steering::Placed;
 use crate::setting::{Setting, State};
 
-/// How many rules are looked at; whoever has more has no use for a lane made by hand.
+/// How many rules are looked at; a device with more is configured by other means.
 const MAX_READ: usize = 512;
 
 /// What a device has.

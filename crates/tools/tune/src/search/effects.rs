@@ -1,4 +1,4 @@
-//! What figures are to be expected of points that nobody has tried: along the first axis, and with
+//! What figures are to be expected of points that were not tried: along the first axis, and with
 //! what other axes change.
 //!
 //! Times add up: a hold of 20 us more is 20 us more, whatever else there is. Rates and CPU time are

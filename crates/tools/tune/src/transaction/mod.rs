@@ -2,7 +2,7 @@
 //!
 //! # Theory of operation
 //!
-//! 1. Take the lock of the device, so that nobody else changes it.
+//! 1. Take the lock of the device, so that no other process changes it.
 //! 2. Undo what a dead predecessor has left behind.
 //! 3. Read the device.
 //! 4. Start the guard ([`super::guard`]), a process that undoes the change if this one dies.
@@ -12,7 +12,7 @@
 //!    read back, and only then the journal forgets.
 //!
 //! An error, or the end of the function that holds a [`Transaction`], undoes it. Ctrl-C and signals
-//! set a flag that whoever works looks at ([`sys::ctrl_c`]). SIGKILL is the guard's
+//! set a flag that all work looks at ([`sys::ctrl_c`]). SIGKILL is the guard's
 //! business, and so is a process that is stopped: [`Transaction::check_in_force`] says whether the
 //! guard has acted. Where guard and process are killed together, the next command undoes the change
 //! ([`super::recover`]).
@@ -300,7 +300,7 @@ impl<'a> Transaction<'a> {
         self.guard.take().map_or(Ok(()), Guard::dismiss)
     }
 
-    /// Keeps the change for `seconds`; if nobody confirms until then, the guard undoes it.
+    /// Keeps the change for `seconds`; without a confirmation until then, the guard undoes it.
     pub fn keep_for(mut self, seconds: f64) -> Result<()> {
         let after = self.read()?;
         let until = since_boot() + (seconds * 1e9) as u64;

@@ -15,7 +15,7 @@ use super::super::allowed::allowed;
 use super::super::code::Code;
 use super::{MAX_HANDSHAKE, MAX_TEXT, Sender, TAG, answer, builder, greet};
 
-/// What is said at most: the kernel keeps it, as nobody reads it meanwhile.
+/// What is said at most: the kernel keeps it, as it is not read meanwhile.
 const LONGEST: usize = 60_000;
 
 const CODE: &str = "0123-4567-89AB-CDEF-GHJK";
