@@ -97,31 +97,26 @@ impl Decoder {
         Self { known, tasks, pids, devices: Vec::new(), connects, peers: BTreeMap::new() }
     }
 
-    #[must_use]
     pub(crate) fn device(&self, number: u16) -> &str {
         self.devices.get(usize::from(number)).map_or("?", String::as_str)
     }
 
     /// Whom a TCP socket was seen to connect to.
-    #[must_use]
     pub(crate) fn peer(&self, socket: u64) -> Option<SocketAddr> {
         self.peers.get(&socket).copied()
     }
 
     /// The number that the kernel has for a thread of ours.
-    #[must_use]
     pub(crate) fn task(&self, tid: u32) -> u32 {
         self.tasks.get(&tid).copied().unwrap_or(tid)
     }
 
     /// The process that a thread of the kernel's number belongs to, if our namespace has it.
-    #[must_use]
     pub(crate) fn pid(&self, task: u32) -> Option<u32> {
         self.pids.get(&task).copied()
     }
 
     /// The number that our namespace has for a thread of the kernel.
-    #[must_use]
     pub(crate) fn tid(&self, task: u32) -> u32 {
         self.tasks.iter().find(|(_, known)| **known == task).map_or(task, |(tid, _)| *tid)
     }

@@ -29,7 +29,6 @@ const SAME_INTERRUPT: u64 = 1_000_000;
 /// A packet on its way from a device to a program. Times are nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arrival {
-    /// Which one of all.
     pub number: u64,
     /// The device, as the decoder numbers it.
     pub device: u16,
@@ -170,13 +169,11 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    #[must_use]
     pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// Follows packets that are received, by any thread.
-    #[must_use]
     pub(crate) fn of_arrivals() -> Self {
         Self { only_receiving: true, ..Self::default() }
     }

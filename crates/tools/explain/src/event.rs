@@ -1,6 +1,5 @@
 //! What the kernel and a program did with packets, in the few words that a path needs.
 
-/// Where something happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Context {
     /// In a thread, which the event's task is.
@@ -45,7 +44,6 @@ pub(crate) enum What {
     DriverDone {
         packet: u64,
     },
-    /// An interrupt is served.
     Interrupt {
         number: u32,
     },
@@ -66,7 +64,6 @@ pub(crate) enum What {
     Copied {
         packet: u64,
     },
-    /// A thread is woken.
     Woken {
         task: u32,
     },
@@ -78,7 +75,6 @@ pub(crate) enum What {
     Left {
         task: u32,
     },
-    /// That many events are missing before this one.
     Lost {
         count: u64,
     },

@@ -13,7 +13,6 @@ use tracepoints::{EventRequest, Unit};
 use super::hold;
 use super::task_filter::TaskFilter;
 
-/// Who is traced.
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
     /// Threads of this process that have a name; of the network only a device, if one is named.
@@ -26,7 +25,6 @@ pub(crate) enum Target {
     Device(String),
 }
 
-#[must_use]
 pub(crate) fn event_requests(target: &Target, tasks: &TaskFilter) -> Vec<EventRequest> {
     match target {
         Target::Threads { device, .. } => of_threads(tasks, device.as_deref()),

@@ -46,7 +46,6 @@ const FEW_STAMPS: usize = 5;
 
 impl OwnHold {
     /// The hold by stamps, where the NIC does not count: how long it `kept` answers, in nanoseconds.
-    #[must_use]
     pub fn or_stamped(self, kept: &[u64]) -> Self {
         match (self, quantiles(kept.iter().copied())) {
             (Self::Set { .. } | Self::Unknown, Some(hold_us)) if kept.len() >= FEW_STAMPS => {
@@ -57,7 +56,6 @@ impl OwnHold {
     }
 
     /// Whether it may be as long as that.
-    #[must_use]
     pub fn may_be(&self, us: f64) -> bool {
         match self {
             Self::Counted { hold_us, .. } | Self::Stamped { hold_us } => hold_us.p50 >= us,
@@ -84,7 +82,6 @@ pub struct References {
 }
 
 impl References {
-    #[must_use]
     pub fn of(record: &RequestRecord) -> Self {
         let kind = |kind: RequestKind| {
             let all = record.asked.iter().filter(|asked| asked.kind == kind);
@@ -164,7 +161,6 @@ fn shows_no_hold(sent: f64, own_in: f64, came: f64, far: f64) -> bool {
 
 /// Finds what the far side does that takes most of the time between our NIC and
 /// the answer.
-#[must_use]
 pub(crate) fn far(times: Times, references: &References, own: &OwnHold) -> Far {
     let Times { far_us, far_busy_us, own_in_us } = times;
     let References { spaced_us, handshake_us, pair_sent_us, pair_came_us, .. } = *references;

@@ -30,7 +30,6 @@ pub(crate) fn split(paths: &mut Collection, hold: &OwnHold) {
 }
 
 /// Asks the NIC of a lab, if the device is one of its; else the driver.
-#[must_use]
 pub(crate) fn of(device: &str) -> OwnHold {
     if let Some(counted) = counted(device) {
         return counted;
@@ -67,7 +66,6 @@ fn set(driver: &str, settings: &Coalesce) -> OwnHold {
 }
 
 /// Whether there is no hardware behind a device of this network.
-#[must_use]
 pub(crate) fn is_virtual(device: &str) -> bool {
     let device = Path::new("/sys/class/net").join(device);
     device.exists() && !device.join("device").exists()

@@ -13,30 +13,14 @@
 //! references that are sent meanwhile, and from time stamps. From `decode` to `verdict` nothing
 //! does I/O.
 //!
-//! # Example
-//!
-//! Not run as a test: it takes the rights to trace, and a host that answers.
-//!
-//! ```no_run
 //! # fn explain(report: explain::report::Report) {
 //! let text = report.text(report::terminal::Width::columns(80));
 //! println!("{text}");
 //! # }
 //! ```
-//!
-//! # Modules
-//!
-//! - [`own`]: asks a host, and explains these requests;
-//! - [`program`]: runs a program or watches a device, and explains what it does;
-//! - [`report`]: the result, for people and as JSON;
-//! - [`stages`]: what a path is divided into;
-//! - [`sockets`]: which requests belong to which connection.
 
 #![forbid(unsafe_code)]
-#![allow(
-    missing_docs,
-    reason = "the command alone uses this: names say what their comments do not"
-)]
+#![allow(missing_docs, reason = "names say it, or a comment does")]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod answer;

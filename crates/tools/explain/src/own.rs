@@ -33,10 +33,8 @@ const MAX_ADDRESSES: usize = 8;
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub host: String,
-    /// Where the echo is.
     pub port: u16,
     pub udp: bool,
-    /// Bytes of a request.
     pub size: usize,
     /// Spaced requests a second.
     pub rate: f64,
@@ -45,9 +43,6 @@ pub struct Settings {
 }
 
 /// Asks, and explains; `each` gets every request's nanoseconds in a stage, for all stages that occur.
-///
-/// # Errors
-/// If there is no answer, or tracing is refused.
 pub fn explain(settings: &Settings, each: impl FnMut(Stage, u64)) -> Result<Report> {
     let addresses = resolve(&settings.host, settings.port)?;
     let manner = Manner {
@@ -171,7 +166,6 @@ fn report(
     }
 }
 
-/// Paths, by what kind of request they were.
 struct Matched {
     spaced: Collection,
     back_to_back: Collection,

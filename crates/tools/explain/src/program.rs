@@ -35,9 +35,6 @@ struct Group {
 /// Runs a program and explains its sockets until it ends, `seconds` are over, or a signal asks this
 /// process to end, which the program gets too. `print` has the report at that moment; then the
 /// program runs on untraced until it ends.
-///
-/// # Errors
-/// If it cannot be started, tracing is refused, or `print` fails.
 pub fn explain(
     words: &[std::ffi::OsString],
     seconds: f64,
@@ -104,9 +101,6 @@ fn collect(
 }
 
 /// Traces what a device receives for some seconds.
-///
-/// # Errors
-/// If there is no such device, or tracing is refused.
 pub fn explain_device(device: &str, seconds: f64) -> Result<Report> {
     ensure!(sockets::is_device(device), "there is no network device {device}; look: ip link");
     let mut tracer = Tracer::open(Target::Device(device.to_owned()))?;

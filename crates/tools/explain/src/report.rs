@@ -67,7 +67,6 @@ impl LeftOut {
     }
 }
 
-/// What ended the look at a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndReason {
@@ -86,7 +85,6 @@ pub struct ProgramRun {
 }
 
 impl Report {
-    #[must_use]
     pub fn text(&self, width: Width) -> String {
         let mut text = String::new();
         for explained in &self.explained {

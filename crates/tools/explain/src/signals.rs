@@ -11,24 +11,17 @@ use sys::signals::{ENDING, register};
 /// Signals that have come and are not passed on yet.
 pub(super) struct Signals {
     coming: signal_hook::iterator::Signals,
-    /// One has come before.
     is_repeated: bool,
 }
 
 impl Signals {
     /// From now on signals do not end this process.
-    ///
-    /// # Errors
-    /// If the system does not let us.
     pub(super) fn watch() -> Result<Self> {
         let coming = register(ENDING, signal_hook::iterator::Signals::new);
         Ok(Self { coming: coming.context("take signals")?, is_repeated: false })
     }
 
     /// Passes on what has come; whether something has.
-    ///
-    /// # Errors
-    /// If the program cannot be reached.
     pub(super) fn pass_on(&mut self, child: &Child) -> Result<bool> {
         let mut any = false;
         for signal in self.coming.pending() {
@@ -43,9 +36,6 @@ impl Signals {
     }
 
     /// Waits for the end of the program, and passes on what comes until then.
-    ///
-    /// # Errors
-    /// If it cannot be waited for.
     pub(super) fn until_end(self, child: &mut Child) -> Result<ExitStatus> {
         let Self { mut coming, mut is_repeated } = self;
         let program = open(child)?;

@@ -44,8 +44,6 @@ fn asks(peer: SocketAddr) -> String {
     format!("TCP requests to {peer}")
 }
 
-/// Whether this network has such a device.
-#[must_use]
 pub fn is_device(name: &str) -> bool {
     let list = fs::read_to_string("/proc/net/dev").unwrap_or_default();
     let listed = list.lines().filter_map(|line| line.split_once(':'));

@@ -39,7 +39,6 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// All of them, in order.
     pub const ALL: [Self; 11] = [
         Self::StackOut,
         Self::NicOut,
@@ -54,7 +53,6 @@ impl Stage {
         Self::Unaccounted,
     ];
 
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::StackOut => "application -> stack",
@@ -77,12 +75,10 @@ impl Stage {
 pub(crate) struct Lengths([u64; Stage::ALL.len()]);
 
 impl Lengths {
-    #[must_use]
     pub(crate) fn of(&self, stage: Stage) -> u64 {
         self.0[stage as usize]
     }
 
-    #[must_use]
     pub(crate) fn total(&self) -> u64 {
         self.0.iter().sum()
     }
@@ -121,7 +117,6 @@ impl Cuts {
 }
 
 /// The first moment at which this host knows of an arrival.
-#[must_use]
 pub(crate) fn noticed(arrival: &Arrival) -> Option<u64> {
     let Arrival { interrupt, raised, softirq, received, ready, woken, .. } = *arrival;
     interrupt.or(raised).or(softirq).or(received).or(ready).or(woken)
@@ -153,7 +148,6 @@ fn arrive(cuts: &mut Cuts, arrival: &Arrival, take: (u64, u64)) {
 }
 
 /// The stages of a path; `None` if it has no beginning or no end.
-#[must_use]
 pub(crate) fn lengths(path: &Path) -> Option<Lengths> {
     let Path { arrival, take, departure, .. } = path;
     let noticed = noticed(arrival)?;

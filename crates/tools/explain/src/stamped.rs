@@ -22,7 +22,6 @@ const LOOKS: usize = 20;
 const PAUSE: Duration = Duration::from_micros(100);
 
 /// Whether `device` can stamp what it sends and what it receives.
-#[must_use]
 pub(crate) fn can(device: &str) -> bool {
     let stamps = Ethtool::open().and_then(|ethtool| ethtool.timestamps(device));
     stamps.is_ok_and(|stamps| stamps.has_hardware_receive() && stamps.has_hardware_transmit())
@@ -34,9 +33,6 @@ pub(crate) struct Stamper(Stamped);
 
 impl Stamper {
     /// Asks for stamps on `socket`, which is connected and waits for what it receives.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub(crate) fn new(socket: OwnedFd) -> io::Result<Self> {
         Stamped::new(socket, true).map(Self)
     }
@@ -44,9 +40,6 @@ impl Stamper {
     /// Sends `request`, waits until as much has come back, and returns how long the NIC kept the
     /// last of it, in nanoseconds; `None` if something has no stamp of the NIC, as where stamping is
     /// off (`hwstamp_ctl`).
-    ///
-    /// # Errors
-    /// Those of sending and receiving.
     pub(crate) fn ask(&self, request: &[u8]) -> io::Result<Option<u64>> {
         send(self.0.socket(), request, SendFlags::NOSIGNAL)?;
         let mut answer = vec![0; request.len()];

@@ -36,7 +36,6 @@ pub struct StageRow {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Summary {
     pub requests: usize,
-    /// The stages that occur, in order.
     pub stages: Vec<StageRow>,
     pub total: StageTimes,
 }
@@ -57,13 +56,11 @@ impl Collection {
         }
     }
 
-    #[must_use]
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Whether there is none.
-    #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -78,8 +75,6 @@ impl Collection {
         }
     }
 
-    /// The median of all of a stage, in nanoseconds.
-    #[must_use]
     pub(crate) fn median(&self, stage: Stage) -> Option<u64> {
         nearest_rank(&sorted(self.0.iter().map(|lengths| lengths.of(stage))), 50)
     }
@@ -90,7 +85,6 @@ impl Collection {
     }
 
     /// The table; `None` if there are too few paths for one.
-    #[must_use]
     pub(crate) fn summary(&self) -> Option<Summary> {
         if self.len() < FEWEST {
             return None;
@@ -120,13 +114,10 @@ impl Collection {
 
 impl Summary {
     /// What typical requests spend in a stage, in microseconds.
-    #[must_use]
     pub fn typical(&self, stage: Stage) -> f64 {
         self.stages.iter().find(|row| row.stage == stage).map_or(0.0, |row| row.times.typical_us)
     }
 
-    /// The stage that typical requests spend most in.
-    #[must_use]
     pub fn largest(&self) -> Option<&StageRow> {
         self.stages.iter().max_by(|a, b| a.times.typical_us.total_cmp(&b.times.typical_us))
     }

@@ -23,7 +23,6 @@ pub(crate) enum TaskFilter {
 
 impl TaskFilter {
     /// Those of threads with this name, as far as it has room.
-    #[must_use]
     pub(crate) fn named(name: &str) -> Self {
         Self::of([shortened(name)].into())
     }
@@ -48,7 +47,6 @@ impl TaskFilter {
     }
 
     /// Whether the wake-ups of a thread were let pass, as far as its number shows.
-    #[must_use]
     pub(crate) fn shows(&self, task: u32) -> bool {
         match self {
             Self::Tasks(tasks) => tasks.contains(&task),
@@ -58,7 +56,6 @@ impl TaskFilter {
 
     /// A filter that is true if one of the fields is one of these; the first of each pair is the
     /// field with a name, the second that with a number.
-    #[must_use]
     pub(crate) fn filter(&self, fields: &[(&str, &str)]) -> Option<String> {
         let mut terms = Vec::new();
         for (name, number) in fields {
@@ -91,7 +88,6 @@ pub(crate) struct ProcessTree {
 
 impl ProcessTree {
     /// Empty; its first process will have this name.
-    #[must_use]
     pub(crate) fn new(name: &str) -> Self {
         Self { names: [shortened(name)].into(), ..Self::default() }
     }
@@ -103,7 +99,6 @@ impl ProcessTree {
 
     /// Whether a process belongs to it; each does while there is no first one. A process of
     /// another namespace has no number here.
-    #[must_use]
     pub(crate) fn has(&self, pid: Option<u32>) -> bool {
         self.root.is_none() || pid.is_some_and(|pid| self.pids.contains(&pid))
     }
@@ -125,7 +120,6 @@ impl ProcessTree {
         }
     }
 
-    #[must_use]
     pub(crate) fn filter(&self) -> TaskFilter {
         TaskFilter::of(self.names.clone())
     }

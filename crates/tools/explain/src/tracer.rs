@@ -112,9 +112,6 @@ struct Open {
 
 impl Tracer {
     /// Opens what `target` needs, to see whether it can be had. Nothing is traced yet.
-    ///
-    /// # Errors
-    /// If this process may not trace, or the kernel cannot.
     pub(crate) fn open(target: Target) -> Result<Self> {
         let tracefs = Tracefs::open()?;
         let (engine, filter, name) = match &target {
@@ -168,9 +165,6 @@ impl Tracer {
     }
 
     /// Goes on for a moment, in a window or between two; shows the paths that have ended.
-    ///
-    /// # Errors
-    /// If the kernel does not let events be opened any more.
     pub(crate) fn step(&mut self, mut look: impl FnMut(&Decoder, Path)) -> Result<()> {
         let now = clock::now().as_nanos();
         if self.started == 0 {
@@ -256,13 +250,11 @@ impl Tracer {
         }
     }
 
-    /// Ends the window before the time is over.
     fn leave_gap(&mut self, look: &mut impl FnMut(&Decoder, Path)) {
         self.account.gaps += 1;
         self.close(look);
     }
 
-    /// Ends the window, if there is one.
     fn close(&mut self, look: &mut impl FnMut(&Decoder, Path)) {
         let Some(open) = &self.open else { return };
         // What cannot be switched off is closed below.

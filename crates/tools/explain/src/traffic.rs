@@ -72,14 +72,12 @@ pub struct Pair {
 
 #[derive(Clone, Debug, Default)]
 pub struct RequestRecord {
-    /// The requests, in order.
     pub asked: Vec<RequestTimes>,
     /// How long each handshake took, in nanoseconds; UDP has none.
     pub handshakes: Vec<u64>,
     pub pairs: Vec<Pair>,
     /// How long our NIC kept answers, in nanoseconds, where it stamps packets.
     pub kept: Vec<u64>,
-    /// Requests without an answer.
     pub unanswered: usize,
 }
 
@@ -184,9 +182,6 @@ pub(crate) struct Requester {
 impl Requester {
     /// Connects, and waits for ten answers, of which the last ones show how long one
     /// takes.
-    ///
-    /// # Errors
-    /// If there is no answer.
     pub(crate) fn connect(manner: Manner) -> Result<Self> {
         ensure!((1..=60_000).contains(&manner.size), "--size is 1 to 60000 bytes");
         let socket = Socket::open(&manner)?;
@@ -194,12 +189,7 @@ impl Requester {
         let (stamper, record) = (None, RequestRecord::default());
         let end = clock::now().as_nanos() + 10 * TIMEOUT.as_nanos() as u64;
         let mut requester = Self { socket, manner, bytes, number: 0, end, stamper, record };
-        for _ in 0..10 {
-            if requester.is_over() {
-                break;
-            }
-            requester.ask(RequestKind::BackToBack)?;
-        }
+        requester.repeat(10, |it| it.ask(RequestKind::BackToBack))?;
         if requester.record.asked.is_empty() {
             bail!("nothing echoes at {}; is what listens there an echo?", manner.to);
         }
@@ -207,9 +197,6 @@ impl Requester {
     }
 
     /// Asks over a connection of its own for stamps of the NIC, too.
-    ///
-    /// # Errors
-    /// If the echo takes no second connection, or the kernel refuses.
     pub(crate) fn stamp(&mut self) -> Result<()> {
         let socket = match Socket::open(&self.manner)? {
             Socket::Tcp(stream) => stream.into(),
@@ -220,20 +207,15 @@ impl Requester {
     }
 
     /// Our address, by which the device is known.
-    ///
-    /// # Errors
-    /// If the socket has none.
     pub(crate) fn local(&self) -> Result<SocketAddr> {
         self.socket.local().context("ask for the address of our socket")
     }
 
-    #[must_use]
     pub(crate) fn remote(&self) -> SocketAddr {
         self.manner.to
     }
 
     /// How long an answer takes, in nanoseconds: the median so far.
-    #[must_use]
     pub(crate) fn round_trip(&self) -> u64 {
         let mut all: Vec<u64> = self.record.asked.iter().map(|one| one.to - one.from).collect();
         all.sort_unstable();
@@ -283,9 +265,6 @@ impl Requester {
     }
 
     /// Asks until the time is over, and returns what was measured.
-    ///
-    /// # Errors
-    /// If the answers stop.
     pub(crate) fn run(mut self) -> Result<RequestRecord> {
         let warm = self.round_trip();
         self.record.asked.clear();
@@ -317,30 +296,30 @@ impl Requester {
     }
 
     fn references(&mut self, warm: u64) -> Result<()> {
-        if !self.manner.udp {
-            for _ in 0..HANDSHAKES {
-                if self.is_over() {
-                    break;
-                }
-                self.record.handshakes.extend(handshake(self.manner.to).ok());
-                sleep(Duration::from_millis(2));
-            }
-        }
         let fit = (self.manner.nanos / ROUNDS / PART / warm.max(1)) as usize;
-        for _ in 0..fit.clamp(1, BACK_TO_BACK) {
-            if self.is_over() {
-                break;
-            }
-            self.ask(RequestKind::BackToBack)?;
+        if !self.manner.udp {
+            self.repeat(HANDSHAKES, |it| {
+                it.record.handshakes.extend(handshake(it.manner.to).ok());
+                sleep(Duration::from_millis(2));
+                Ok(())
+            })?;
         }
+        self.repeat(fit.clamp(1, BACK_TO_BACK), |it| it.ask(RequestKind::BackToBack))?;
         self.stamped();
         let gap = (warm / 3).clamp(50_000, 2_000_000);
-        for _ in 0..fit.clamp(1, PAIRS) {
+        self.repeat(fit.clamp(1, PAIRS), |it| {
+            sleep(Duration::from_millis(2));
+            it.pair(gap)
+        })
+    }
+
+    /// Does something so many times, unless the time is over.
+    fn repeat(&mut self, times: usize, each: impl Fn(&mut Self) -> Result<()>) -> Result<()> {
+        for _ in 0..times {
             if self.is_over() {
                 break;
             }
-            sleep(Duration::from_millis(2));
-            self.pair(gap)?;
+            each(self)?;
         }
         Ok(())
     }

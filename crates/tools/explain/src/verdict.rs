@@ -8,7 +8,6 @@ use super::evidence::{Far, OwnHold};
 use super::stages::Stage;
 use super::summary::Summary;
 
-/// Where the cause is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
@@ -54,7 +53,6 @@ pub(crate) struct VerdictInput<'a> {
 const RULED_OUT: f64 = 0.1;
 
 impl VerdictInput<'_> {
-    #[must_use]
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         let row = self.summary.largest()?;
         let cause = match row.stage {

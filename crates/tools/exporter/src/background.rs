@@ -62,7 +62,6 @@ impl Background {
         }
     }
 
-    /// Waits until no devices are being read.
     pub fn pause(&self) {
         drop(lock(&self.reading));
     }
@@ -72,7 +71,6 @@ impl Background {
         lock(&self.reading)
     }
 
-    #[must_use]
     pub fn samples(&self) -> Vec<Sample> {
         let sample = |((metric, labels), value): (&Series, &Value)| Sample {
             metric: *metric,
@@ -83,9 +81,6 @@ impl Background {
     }
 
     /// Starts the thread that runs `tasks`, each for the first time as soon as the others let it.
-    ///
-    /// # Errors
-    /// If there is no room for a thread.
     pub fn start(&self, tasks: Vec<Task>) -> io::Result<()> {
         let background = self.clone();
         let run = move || run(&background, tasks);

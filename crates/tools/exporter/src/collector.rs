@@ -66,9 +66,6 @@ struct Known {
 
 impl Collector {
     /// Prepares to read. `report` prints a line: what could not be read, once for each device.
-    ///
-    /// # Errors
-    /// If there are no more sockets.
     pub fn open(selection: Selection, report: fn(Arguments<'_>)) -> Result<Self> {
         let root = Root::here();
         if !root.is_of_network() {
@@ -94,29 +91,21 @@ impl Collector {
     }
 
     /// Collects what `more` says with the devices, each time.
-    #[must_use]
     pub fn with(self, more: fn() -> Vec<Sample>) -> Self {
         Self { more, ..self }
     }
 
     /// Where measurements in the background put what they find, to be collected with the devices.
-    #[must_use]
     pub fn background(&self) -> Background {
         self.background.clone()
     }
 
     /// The devices that would be read now, by name.
-    ///
-    /// # Errors
-    /// If devices cannot be listed.
     pub fn devices(&self) -> Result<Vec<String>> {
         self.selection.devices(&self.root)
     }
 
     /// Reads all devices. One that cannot be read, or goes away meanwhile, is left out.
-    ///
-    /// # Errors
-    /// If devices cannot be listed.
     pub fn collect(&mut self) -> Result<Vec<Sample>> {
         let background = self.background();
         let _reading = background.reading();

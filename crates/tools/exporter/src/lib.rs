@@ -15,26 +15,11 @@
 //! | [`background`] | measurements that are taken seldom, and collected with the rest |
 //! | [`serve`], [`textfile`] | where the text goes |
 //!
-//! ```
-//! use exporter::collector::Collector;
-//! use exporter::sample::{Format, encode};
-//! use exporter::select::Selection;
-//!
-//! let selection = Selection::new(&["lo".to_owned()], &[])?;
-//! let mut collector = Collector::open(selection, |line| eprintln!("{line}"))?;
-//! let text = encode(&collector.collect()?, Format::Plain);
-//! assert!(text.contains("earmark_nic_packets_total{device=\"lo\",direction=\"rx\"}"));
-//! # Ok::<(), anyhow::Error>(())
-//! ```
-//!
 //! [`Collector`]: collector::Collector
 //! [`Sample`]: sample::Sample
 
 #![forbid(unsafe_code)]
-#![allow(
-    missing_docs,
-    reason = "the command alone uses this: names say what their comments do not"
-)]
+#![allow(missing_docs, reason = "names say it, or a comment does")]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod background;

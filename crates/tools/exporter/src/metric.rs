@@ -24,14 +24,11 @@ pub struct Family {
     pub kind: Kind,
     /// Its unit, where it has one.
     pub unit: Option<&'static Unit>,
-    /// Its labels, in order.
     pub labels: &'static [&'static str],
-    /// What it says, and where that comes from.
     pub help: &'static str,
 }
 
 impl Family {
-    #[must_use]
     pub fn name(&self) -> String {
         let unit = self.unit.map_or(String::new(), |unit| format!("_{}", unit.as_str()));
         let ending = match self.kind {
@@ -70,7 +67,6 @@ macro_rules! metrics {
             /// All of them, in the order in which they are exported.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
-            #[must_use]
             pub fn family(self) -> Family {
                 match self {
                     $(Self::$variant => Family {

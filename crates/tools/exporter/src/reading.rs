@@ -46,7 +46,6 @@ impl Samples<'_> {
         }
     }
 
-    /// With a second label.
     fn add_with(&mut self, metric: Metric, label: &str, value: impl Into<Value>) {
         self.samples.push(Sample::new(metric, &[self.device, label], value));
     }
@@ -54,7 +53,6 @@ impl Samples<'_> {
 
 impl Reading {
     /// The samples of the device that is called `device`: at most [`MAX_SERIES`].
-    #[must_use]
     pub fn samples(&self, device: &str) -> Vec<Sample> {
         let mut samples = Samples { device, samples: Vec::with_capacity(MAX_SERIES) };
         self.add_info(&mut samples);

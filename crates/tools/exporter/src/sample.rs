@@ -70,18 +70,14 @@ impl Sample {
     }
 }
 
-/// The two text formats that Prometheus reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// OpenMetrics 1.0, for those who ask for it.
     OpenMetrics,
     /// The older one, which everything else reads, node_exporter's textfile collector among it.
     Plain,
 }
 
 impl Format {
-    /// The `Content-Type` of HTTP.
-    #[must_use]
     pub fn content_type(self) -> &'static str {
         match self {
             Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -91,7 +87,6 @@ impl Format {
 }
 
 /// The text of `samples`, ordered by metric.
-#[must_use]
 pub fn encode(samples: &[Sample], format: Format) -> String {
     let mut ordered = samples.to_vec();
     ordered.sort_by_key(|sample| sample.metric);
@@ -112,9 +107,9 @@ fn label(name: &str) -> String {
     let is_escaped = |c: char| c.is_control() || c == '\\';
     name.chars().fold(String::new(), |mut label, c| {
         if is_escaped(c) {
-            label.extend(c.escape_default())
+            label.extend(c.escape_default());
         } else {
-            label.push(c)
+            label.push(c);
         }
         label
     })

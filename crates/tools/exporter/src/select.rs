@@ -21,9 +21,6 @@ enum DeviceSelector {
 impl Selection {
     /// Devices that match one of `wanted`, if there is any, and none of `unwanted`: patterns of a
     /// shell. A name without `*`, `?` and `[` may be an alternative one.
-    ///
-    /// # Errors
-    /// If one of them is no pattern.
     pub fn new(wanted: &[String], unwanted: &[String]) -> Result<Self, PatternError> {
         let wanted = wanted.iter().map(|wanted| {
             let is_pattern = wanted.contains(['*', '?', '[']);
@@ -40,10 +37,6 @@ impl Selection {
         })
     }
 
-    /// The devices that there are now.
-    ///
-    /// # Errors
-    /// If devices cannot be listed.
     pub fn devices(&self, root: &Root) -> Result<Vec<String>> {
         let mut devices = if self.wanted.is_empty() { nics(root)? } else { self.matching(root)? };
         devices.retain(|name| !self.unwanted.iter().any(|pattern| pattern.matches(name)));

@@ -41,7 +41,6 @@ pub fn parse_hosts(text: &str) -> Result<Vec<String>> {
     Ok(hosts)
 }
 
-/// How many hosts are probed, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     /// Which echo; `None`: the first that answers.
@@ -70,8 +69,6 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// So many packets a second.
-    #[must_use]
     pub fn new(rate: u32) -> Self {
         Self { rate: rate.max(1), free_at: Mutex::new(Instant::now()) }
     }
@@ -85,10 +82,6 @@ impl Budget {
         begin
     }
 
-    /// Waits until so many packets may be sent.
-    ///
-    /// # Errors
-    /// If a signal asks to end.
     pub fn take(&self, packets: usize) -> Result<(), Interrupted> {
         let begin = self.reserve(packets, Instant::now());
         loop {
@@ -104,7 +97,6 @@ impl Budget {
 
 /// Probes hosts, and calls `done` for each. After a signal that asks to end, what
 /// was heard until then is judged, and the rest is not probed.
-#[must_use]
 pub fn probe(hosts: &[String], pace: &Pace, done: impl Fn(usize, &Outcome) + Sync) -> Vec<Outcome> {
     let budget = Budget::new(pace.total_rate);
     let (next, count) = (AtomicUsize::new(0), AtomicUsize::new(0));

@@ -23,7 +23,6 @@ use sys::wait::wait_writable;
 /// Seconds from 1900, where NTP begins, to 1970.
 const NTP_EPOCH: u64 = 2_208_988_800;
 
-/// Bytes that a short ping carries.
 const PING: usize = 16;
 
 /// A full packet fills the MTU of the way, but not more than Ethernet's usual one, which passes
@@ -73,7 +72,6 @@ impl EchoKind {
     /// In the order in which they are tried: those that show more come first.
     pub const ALL: [Self; 5] = [Self::Udp, Self::Ntp, Self::Icmp, Self::Tcp, Self::Memcached];
 
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Udp => "udp",
@@ -85,7 +83,6 @@ impl EchoKind {
     }
 
     /// Whether requests, and their answers, can be as long as the way takes.
-    #[must_use]
     pub const fn can_be_full(self) -> bool {
         match self {
             Self::Udp | Self::Icmp | Self::Tcp => true,
@@ -250,20 +247,16 @@ impl Prober {
         bail!("no answer")
     }
 
-    /// The address of this host that answers come to.
-    #[must_use]
     pub fn local(&self) -> Option<IpAddr> {
         let address = rustix::net::getsockname(self.stamped.socket()).ok()?;
         SocketAddr::try_from(address).ok().map(|address| address.ip())
     }
 
-    #[must_use]
     pub fn kind(&self) -> EchoKind {
         self.kind
     }
 
     /// What can be asked of this echo, within `limits`.
-    #[must_use]
     pub fn abilities(&self, limits: Limits) -> Abilities {
         Abilities {
             // They are likely to separate the two directions: the far host's, or my NIC's.
@@ -279,9 +272,6 @@ impl Prober {
     }
 
     /// Sends a packet that gets as far as the far kernel, and no answer.
-    ///
-    /// # Errors
-    /// Those of sending.
     pub fn send_silent(&mut self) -> io::Result<()> {
         let Some(identifier) = self.identifier else { return Err(ErrorKind::Unsupported.into()) };
         let mut packet = Vec::new();
@@ -303,9 +293,6 @@ impl Prober {
 
     /// Sends request `number` of this length, which is to be answered `wait` nanoseconds later if
     /// that can be.
-    ///
-    /// # Errors
-    /// Those of sending.
     pub fn request(&mut self, number: u32, wait: u64, length: Length) -> io::Result<()> {
         let mut request = echo::request(number, wait).to_vec();
         request.resize(self.bytes(length).max(echo::LENGTH), 0);
@@ -339,15 +326,11 @@ impl Prober {
     }
 
     /// How many requests have been sent: the number of the next one's transmit stamp.
-    #[must_use]
     pub fn count(&self) -> u32 {
         self.sent
     }
 
     /// A request's number among transmit stamps, and its time.
-    ///
-    /// # Errors
-    /// Those of receiving.
     pub fn transmitted(&mut self) -> io::Result<Option<(u32, u64)>> {
         if self.stream.is_some() {
             return Ok(None);
@@ -362,9 +345,6 @@ impl Prober {
 
     /// The next answer, if one has come. What is no answer is passed over, but not without end:
     /// what sends more than it was asked for is no echo.
-    ///
-    /// # Errors
-    /// Those of receiving, and that it is no echo.
     pub fn receive(&mut self) -> io::Result<Option<Reply>> {
         let mut buffer = [0; MTU as usize];
         loop {
@@ -435,7 +415,6 @@ impl Prober {
     }
 
     /// Whether it is on this very host, where no NIC is in between.
-    #[must_use]
     pub fn is_local(&self) -> bool {
         matches!(self.address.ip(), IpAddr::V4(ip) if ip.is_loopback())
             || matches!(self.address.ip(), IpAddr::V6(ip) if ip.is_loopback())
@@ -479,7 +458,6 @@ fn ntp_request(number: u32) -> [u8; 48] {
 }
 
 /// Reads an NTP server's answer: which request, and the far times; nothing if it is none.
-#[must_use]
 pub fn ntp_answer(bytes: &[u8]) -> Option<(u32, Option<Far>)> {
     let nanos = |at: usize| {
         let stamp = u64::from_be_bytes(bytes.get(at..at + 8)?.try_into().ok()?);
@@ -495,7 +473,6 @@ pub fn ntp_answer(bytes: &[u8]) -> Option<(u32, Option<Far>)> {
 }
 
 /// Reads an echo reply of ICMP; a raw socket's has an IP header, and is ours by its identifier.
-#[must_use]
 pub fn ping_answer(bytes: &[u8], raw_identifier: Option<u16>) -> Option<(u32, Option<Far>)> {
     let payload = bytes.get(icmp::payload_start(bytes, raw_identifier)?..)?;
     Some((u32::from_be_bytes(payload.get(..4)?.try_into().ok()?), None))

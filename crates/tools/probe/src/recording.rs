@@ -31,7 +31,6 @@ pub struct Origin {
 }
 
 impl Origin {
-    #[must_use]
     pub fn new(host: impl Into<String>, kind: EchoKind) -> Self {
         Self { schema: SCHEMA.to_owned(), host: host.into(), kind }
     }
@@ -71,10 +70,6 @@ const fn is_zero(wait: &u64) -> bool {
     *wait == 0
 }
 
-/// Writes trains to a new file.
-///
-/// # Errors
-/// If it cannot be written.
 pub fn write(path: &Path, origin: &Origin, heard: &[MeasuredTrain]) -> Result<()> {
     let mut lines = Vec::new();
     put(&mut lines, origin, heard)
@@ -82,10 +77,6 @@ pub fn write(path: &Path, origin: &Origin, heard: &[MeasuredTrain]) -> Result<()
         .with_context(|| format!("write recording {}", path.display()))
 }
 
-/// Writes trains to `out`.
-///
-/// # Errors
-/// If it cannot be written to.
 pub fn put(mut out: impl Write, origin: &Origin, heard: &[MeasuredTrain]) -> Result<()> {
     writeln!(out, "{}", serde_json::to_string(origin)?)?;
     for heard in heard {
@@ -103,10 +94,6 @@ pub fn read(path: &Path) -> Result<(Origin, Vec<MeasuredTrain>)> {
     parsed.with_context(|| format!("read recording {}", path.display()))
 }
 
-/// Reads a recording from `input`.
-///
-/// # Errors
-/// As of [`read`](fn@read).
 pub fn parse(input: impl BufRead) -> Result<(Origin, Vec<MeasuredTrain>)> {
     let mut lines = input.lines();
     let first = lines.next().context("it is empty")??;

@@ -20,7 +20,6 @@ const BESIDE: usize = 36;
 
 const ROWS: usize = 10;
 
-/// What `--json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Report {
     host: String,
@@ -102,7 +101,6 @@ pub struct Local {
 }
 
 impl Local {
-    /// What changes a hold of this family here.
     fn remedy(&self, family: Family) -> String {
         let Self { device, rx_usecs, deferral } = self;
         let adaptive = if family == Family::Adaptive { "adaptive-rx off " } else { "" };
@@ -137,7 +135,6 @@ fn remedy(finding: &Finding, local: Option<&Local>) -> Option<String> {
 impl Report {
     /// Its cells in a table of hosts: echo, median and 99th percentile of lone round trips, answers,
     /// and what was found.
-    #[must_use]
     pub fn cells(&self) -> [String; 5] {
         let lone = |of: fn(Quantiles) -> f64| number(self.lone_round_trip_us.map(of), 1);
         let answered = format!("{}/{}", self.answered, self.sent);
@@ -168,7 +165,6 @@ impl Report {
         if all.is_empty() { format!("no hold above {above:.1} us") } else { all.join("; ") }
     }
 
-    #[must_use]
     pub fn new(
         origin: &Origin,
         heard: &[MeasuredTrain],
@@ -203,7 +199,6 @@ impl Report {
         }
     }
 
-    #[must_use]
     pub fn text(&self, width: Width) -> String {
         let Self { host, kind, sent, answered, .. } = self;
         let title = format!("{host} by {}: {answered} of {sent} probes answered\n\n", kind.name());
@@ -266,7 +261,6 @@ fn sorted_round_trips<'a>(heard: impl Iterator<Item = &'a MeasuredTrain>) -> Vec
     times
 }
 
-#[must_use]
 pub const fn side(place: Place) -> &'static str {
     match place {
         Place::Theirs => "theirs",

@@ -21,7 +21,6 @@ const RECEIVE_TAKES: Duration = Duration::from_micros(20);
 /// How long after the last probe of a train an answer is waited for.
 const TIMEOUT: Duration = Duration::from_millis(100);
 
-/// What may be sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
     /// The most packets; 0: what the plan likes.
@@ -31,7 +30,6 @@ pub struct Limits {
 }
 
 /// A plan for what `prober` can do.
-#[must_use]
 pub fn plan(prober: &Prober, limits: Limits) -> Plan {
     Plan::new(prober.abilities(limits), u64::from(std::process::id()))
 }
@@ -117,7 +115,6 @@ fn await_moment(due: Instant, mut look: impl FnMut() -> Result<()>) -> Result<()
     }
 }
 
-/// What has become of the probes of a train.
 struct Replies {
     base: u32,
     first_stamp: u32,

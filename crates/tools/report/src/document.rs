@@ -44,9 +44,6 @@ struct ChapterView<'a> {
 }
 
 /// Renders the page: one HTML file with its styles and pictures in it, and no script.
-///
-/// # Errors
-/// Fails only if the template engine does.
 pub fn render(document: &Document) -> Result<String, askama::Error> {
     let palette = Palette::default();
     let chapters = document.chapters.iter().map(|chapter| ChapterView {

@@ -13,44 +13,31 @@ use super::{Cell, Emphasis, Palette, Report, Table, cdf, timeline, tradeoff};
 /// Fails only if the template engine does; no report is refused.
 pub fn render(report: &Report) -> Result<String, askama::Error> {
     let palette = Palette::of(report);
-    let span = timeline::common_span_us(&report.timelines);
+    let (tradeoff, span) = (&report.tradeoff, timeline::common_span_us(&report.timelines));
     let page = Page {
         report,
         story: words(&report.story),
         rows: rows(&report.table, &palette),
-        tradeoff: has_tradeoff(report).then(|| Figure {
-            title: &report.tradeoff.title,
-            note: words(&report.tradeoff.note),
-            svg: tradeoff::svg(&report.tradeoff, &palette),
-            class: "",
+        tradeoff: (!tradeoff.points.is_empty()).then(|| {
+            let svg = tradeoff::svg(tradeoff, &palette);
+            Figure::new(&tradeoff.title, &tradeoff.note, svg, "")
         }),
         latency: report
             .latency
             .iter()
-            .map(|chart| Figure {
-                title: &chart.title,
-                note: words(&chart.note),
-                svg: cdf::svg(chart, &palette),
-                class: "",
-            })
+            .map(|chart| Figure::new(&chart.title, &chart.note, cdf::svg(chart, &palette), ""))
             .collect(),
         timelines: report
             .timelines
             .iter()
-            .map(|timeline| Figure {
-                title: &timeline.setting,
-                note: words(&timeline.note),
-                svg: timeline::svg(timeline, span),
-                class: palette.class(&timeline.setting),
+            .map(|it| {
+                let svg = timeline::svg(it, span);
+                Figure::new(&it.setting, &it.note, svg, palette.class(&it.setting))
             })
             .collect(),
         key: timeline::key(&report.timelines),
     };
     page.render()
-}
-
-fn has_tradeoff(report: &Report) -> bool {
-    !report.tradeoff.points.is_empty()
 }
 
 #[derive(Template)]
@@ -85,6 +72,12 @@ struct Figure<'a> {
     note: String,
     svg: String,
     class: &'static str,
+}
+
+impl<'a> Figure<'a> {
+    fn new(title: &'a str, note: &str, svg: String, class: &'static str) -> Self {
+        Self { title, note: words(note), svg, class }
+    }
 }
 
 pub(super) struct CellView<'a> {

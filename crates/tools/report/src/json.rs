@@ -26,33 +26,23 @@ impl<'a, T: Serialize> Envelope<'a, T> {
 }
 
 /// An object in many lines.
-///
-/// # Errors
-/// If `fields` are those of no object.
 pub fn text(fields: &impl Serialize) -> Result<String> {
     Ok(serde_json::to_string_pretty(&Envelope::of(fields))?)
 }
 
 /// Prints an object in many lines.
-///
-/// # Errors
-/// If `fields` are those of no object.
 pub fn print(fields: &impl Serialize) -> Result<()> {
     outln!("{}", text(fields)?);
     Ok(())
 }
 
 /// Prints an object in one line.
-///
-/// # Errors
-/// If `fields` are those of no object.
 pub fn print_line(fields: &impl Serialize) -> Result<()> {
     outln!("{}", serde_json::to_string(&Envelope::of(fields))?);
     Ok(())
 }
 
 /// The JSON Schema of an object with the fields of `T`, as [`print`] prints it.
-#[must_use]
 pub fn schema<T: JsonSchema + 'static>() -> Schema {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     settings.into_generator().into_root_schema_for::<Envelope<'static, T>>()

@@ -7,7 +7,6 @@ const DISTANCES: [f64; 4] = [14.0, 40.0, 90.0, 160.0];
 const STEP: f64 = 9.0;
 const STEPS: i32 = 40;
 
-/// An axis-aligned box, pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Area {
     pub(super) x: f64,

@@ -9,30 +9,9 @@
 //! gone. A [`Report`] becomes one self-contained page with SVG pictures, without scripts or other
 //! files. Values that cannot be drawn (not a number, infinite, not positive on a logarithmic axis)
 //! are left out; a chart without any value says so.
-//!
-//! # Example
-//!
-//! ```
-//! use report::terminal::{Table, Width};
-//!
-//! // Rank 0 is always shown; higher ranks are left out first.
-//! let mut table = Table::new([("setting", 0), ("p50 us", 0), ("max us", 1)]);
-//! table.add_row(["delay:75", "414.2", "2655.0"]);
-//! assert!(table.fit(Width::columns(80)).contains("414.2"));
-//! ```
-//!
-//! # Modules
-//!
-//! - [`terminal`], [`output`], [`progress`], [`names`], [`numbers`], [`json`]: the terminal;
-//! - [`render`], [`Report`], [`panels`]: the page: latency curves, latency against interrupts, and
-//!   timelines of a NIC;
-//! - [`document`], [`pairs`]: a page of chapters, and stated values beside measured ones.
 
 #![forbid(unsafe_code)]
-#![allow(
-    missing_docs,
-    reason = "the command alone uses this: names say what their comments do not"
-)]
+#![allow(missing_docs, reason = "names say it, or a comment does")]
 // Standard output may be closed; see `output`.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
@@ -84,7 +63,6 @@ pub struct Table {
     pub rows: Vec<Vec<Cell>>,
 }
 
-/// One cell of a [`Table`].
 #[derive(Debug, Clone, Default)]
 pub struct Cell {
     pub text: String,
@@ -92,7 +70,6 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A cell without emphasis.
     pub fn plain(text: impl Into<String>) -> Self {
         Self { text: text.into(), emphasis: Emphasis::None }
     }
@@ -102,13 +79,11 @@ impl Cell {
         Self { text: text.into(), emphasis: Emphasis::Good }
     }
 
-    /// A cell with a value that hurts.
     pub fn bad(text: impl Into<String>) -> Self {
         Self { text: text.into(), emphasis: Emphasis::Bad }
     }
 }
 
-/// How a [`Cell`] stands out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Emphasis {
     #[default]
@@ -117,7 +92,6 @@ pub enum Emphasis {
     Bad,
 }
 
-/// Cumulative latency distributions of one workload under several settings.
 #[derive(Debug, Clone, Default)]
 pub struct CdfChart {
     pub title: String,
@@ -126,10 +100,8 @@ pub struct CdfChart {
     pub series: Vec<CdfSeries>,
 }
 
-/// One curve of a [`CdfChart`].
 #[derive(Debug, Clone, Default)]
 pub struct CdfSeries {
-    /// The setting, such as `delay:75`.
     pub name: String,
     /// Latency in microseconds, and the fraction (0 to 1) of round trips that took no longer.
     pub points: Vec<(f64, f64)>,
@@ -144,14 +116,11 @@ pub struct TradeoffChart {
     pub points: Vec<TradeoffPoint>,
 }
 
-/// One point of a [`TradeoffChart`].
 #[derive(Debug, Clone, Default)]
 pub struct TradeoffPoint {
-    /// The setting, such as `delay:75`.
     pub name: String,
     /// Median round trip, microseconds.
     pub latency_us: f64,
-    /// Interrupts per second.
     pub interrupts_per_s: f64,
     /// Part of the time in which the busiest host's processor is busy, where that is modelled: if
     /// all points have it, it takes the place of interrupts in the picture.
@@ -163,7 +132,6 @@ pub struct TradeoffPoint {
 /// A few hundred microseconds of one experiment under one setting.
 #[derive(Debug, Clone, Default)]
 pub struct Timeline {
-    /// The setting, such as `delay:75`.
     pub setting: String,
     /// What to see in it; may be empty.
     pub note: String,
@@ -178,13 +146,10 @@ pub struct Timeline {
 #[derive(Debug, Clone, Default)]
 pub struct Lane {
     pub port: String,
-    /// Packets in order of arrival.
     pub packets: Vec<HeldPacket>,
-    /// Interrupts in order of time.
     pub interrupts: Vec<Interrupt>,
 }
 
-/// One received packet of a [`Lane`].
 #[derive(Debug, Clone, Default)]
 pub struct HeldPacket {
     /// When its DMA completed, microseconds on the experiment's clock.
@@ -196,7 +161,6 @@ pub struct HeldPacket {
     pub length_bytes: u32,
 }
 
-/// One interrupt of a [`Lane`].
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt {
     /// When it was raised, microseconds on the experiment's clock.

@@ -2,7 +2,6 @@
 
 /// What to say of a name that is none of `names`: the one that is meant, or all there are, with
 /// `others` behind them.
-#[must_use]
 pub fn did_you_mean<'a>(
     text: &str,
     names: impl Iterator<Item = &'a str>,

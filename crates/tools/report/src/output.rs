@@ -120,9 +120,6 @@ impl fmt::Write for Escape<'_, '_> {
 }
 
 /// Runs a command until it ends, or until its standard output takes no more; its exit status.
-///
-/// # Errors
-/// Those of the command, and that its results cannot be written.
 pub fn while_read(command: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCode> {
     let panic = match catch_unwind(AssertUnwindSafe(command)) {
         Ok(Ok(_)) if IS_DIVERTED.load(Ordering::Relaxed) => return Ok(ExitCode::from(UNREPORTED)),
@@ -142,7 +139,6 @@ pub fn while_read(command: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCode
 
 /// What failed and why, each thing once: some errors name their cause in the middle of a sentence
 /// that ends with what to do.
-#[must_use]
 pub fn message(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {

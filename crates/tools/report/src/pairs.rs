@@ -20,7 +20,6 @@ pub struct PairChart {
     pub pairs: Vec<Pair>,
 }
 
-/// One stated value, or range, and one measured value.
 #[derive(Clone, Debug, Default)]
 pub struct Pair {
     pub name: String,
@@ -33,7 +32,6 @@ pub struct Pair {
 
 impl PairChart {
     /// The picture, for a page with the report's style sheet.
-    #[must_use]
     pub fn svg(&self) -> String {
         let mut units: Vec<&str> = Vec::new();
         for pair in self.pairs.iter().filter(|pair| pair.is_drawable()) {

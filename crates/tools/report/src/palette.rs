@@ -15,7 +15,6 @@ pub struct Palette {
 }
 
 impl Palette {
-    /// The palette for every setting that a report names.
     pub fn of(report: &Report) -> Self {
         let points = report.tradeoff.points.iter().map(|point| point.name.as_str());
         let curves = report.latency.iter().flat_map(|chart| &chart.series);

@@ -47,16 +47,13 @@ pub struct Panel {
     pub curves: Vec<Curve>,
 }
 
-/// A line through points, from left to right.
 #[derive(Clone, Debug, Default)]
 pub struct Curve {
     pub name: String,
-    /// Where it goes.
     pub points: Vec<(f64, f64)>,
 }
 
 impl Picture {
-    #[must_use]
     pub fn svg(&self) -> String {
         let points = self.panels.iter().flat_map(|panel| &panel.curves).flat_map(|c| &c.points);
         let span = range(points.map(|(x, _)| *x)).unwrap_or((0.0, 1.0));

@@ -8,8 +8,6 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A bar that is not shown yet.
-    #[must_use]
     pub fn new(quiet: bool) -> Self {
         let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new(0) };
         let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {msg}")
@@ -18,7 +16,6 @@ impl Progress {
         Self { bar }
     }
 
-    /// Adds `steps` to what is to be done.
     pub fn start(&self, steps: u64) {
         self.bar.inc_length(steps);
     }
@@ -28,7 +25,6 @@ impl Progress {
         self.bar.inc(1);
     }
 
-    /// All is done: the bar goes away.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }

@@ -77,7 +77,6 @@ pub(super) fn decade(value: f64) -> f64 {
     if below > 0.0 && below.is_finite() { below } else { value }
 }
 
-/// The smallest and the largest finite value.
 pub(super) fn range(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     values.into_iter().filter(|value| value.is_finite()).fold(None, |range, value| match range {
         None => Some((value, value)),

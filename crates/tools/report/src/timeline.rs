@@ -160,7 +160,6 @@ impl<'a> LaneView<'a> {
         words
     }
 
-    /// The box of an interrupt's shape at a pixel.
     fn shape(&self, px: f64) -> Area {
         Area { x: px - 6.0, y: self.top + NAME + 3.0, width: 12.0, height: 14.0 }
     }

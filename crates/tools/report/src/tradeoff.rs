@@ -9,7 +9,6 @@ use super::{Palette, TradeoffChart, TradeoffPoint};
 const PLOT: Area = Area { x: 84.0, y: 16.0, width: 856.0, height: 380.0 };
 const HEIGHT: f64 = 446.0;
 
-/// What a setting costs, across the page.
 #[derive(Clone, Copy)]
 enum Cost {
     Interrupts,
@@ -66,7 +65,6 @@ const STYLE: &str = concat!(
 
 impl TradeoffChart {
     /// The chart as an SVG file that needs no other one.
-    #[must_use]
     pub fn svg(&self) -> String {
         let palette = Palette::new(self.points.iter().map(|point| point.name.as_str()));
         let inline = svg(self, &palette);

@@ -14,7 +14,6 @@ use super::sleep::{eee, pcie_link};
 
 /// What holds packets back on this device: what has no end, the longest, what is not known in
 /// numbers; as far as `report` has been read.
-#[must_use]
 pub fn delays_of(report: &Report) -> Vec<Delay> {
     let mut delays: Vec<Delay> = [
         report.lab.as_ref().map_or_else(|| coalescing(report), LabPort::delay),

@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use super::delay::Delay;
 
-/// A port of the NIC of a lab.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LabPort {
     /// The name of the lab, as `earmark nic labs` lists it.
@@ -16,7 +15,6 @@ pub struct LabPort {
 }
 
 impl LabPort {
-    #[must_use]
     pub fn describe(&self) -> String {
         let mut settings = self.settings.clone();
         settings.dedup();

@@ -9,7 +9,6 @@ use netdev::queue_names::queues_among;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A receive queue that rules send packets to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Lane {
     pub queue: u32,
@@ -33,10 +32,6 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Reads it.
-    ///
-    /// # Errors
-    /// If the driver has no rules, or they cannot be read.
     pub(crate) fn read(
         ethtool: &Ethtool,
         netdev: Option<&Netdev>,
@@ -91,7 +86,6 @@ impl Source {
 }
 
 impl Lane {
-    #[must_use]
     pub fn describe(&self) -> String {
         let mut parts = vec![format!("queue {}", self.queue)];
         parts.extend(self.rx_usecs.map(|usecs| match usecs {

@@ -13,8 +13,6 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// An empty screen for a terminal.
-    #[must_use]
     pub fn new(width: Width) -> Self {
         Self { lines: Vec::new(), width: width.prose() }
     }
@@ -40,35 +38,29 @@ impl Lines {
 
     /// An entry of a list; its further lines stand to the right of its start. In a pipe it is one
     /// line, for those who look for it.
-    #[must_use]
     pub fn listed(text: &str, width: Width) -> String {
         wrap("", 2, text, width.table()).join("\n")
     }
 
-    /// Appends an empty line.
     pub fn gap(&mut self) {
         self.lines.push(String::new());
     }
 
-    #[must_use]
     pub fn lines(&self) -> &[String] {
         &self.lines
     }
 }
 
 /// A number of things: `1 vector`, `2 vectors`.
-#[must_use]
 pub fn count(number: usize, thing: &str) -> String {
     if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }
 
-#[must_use]
 pub(super) fn together(text: &str) -> String {
     text.replace(' ', &NO_BREAK.to_string())
 }
 
 /// Microseconds with as many digits as they deserve.
-#[must_use]
 pub fn us(microseconds: f64) -> String {
     if microseconds.fract() == 0.0 || microseconds >= 100.0 {
         format!("{microseconds:.0} us")

@@ -19,7 +19,6 @@ use sys::netlink::{LinkStats, Netlink};
 use super::read::no_device;
 use super::role::{InterruptRole, roles_of};
 
-/// Counters of a device at one moment.
 #[derive(Debug)]
 pub struct Reading {
     pub at: Instant,
@@ -30,7 +29,6 @@ pub struct Reading {
     pub queues: Vec<QueueCounters>,
 }
 
-/// Reads the counters of one device, again and again.
 #[derive(Debug)]
 pub struct Meter<'a> {
     root: &'a Root,
@@ -43,10 +41,6 @@ pub struct Meter<'a> {
 }
 
 impl<'a> Meter<'a> {
-    /// Prepares to read.
-    ///
-    /// # Errors
-    /// If there is no such device, or no socket.
     pub fn open(root: &'a Root, device: &str) -> Result<Self> {
         let netlink = Netlink::open()?;
         netlink.link(device).map_err(|_| no_device(root, device))?;
@@ -62,10 +56,6 @@ impl<'a> Meter<'a> {
         })
     }
 
-    /// Reads all counters.
-    ///
-    /// # Errors
-    /// If the device has gone.
     pub fn read(&self) -> Result<Reading> {
         let link = self.netlink.link(&self.device)?.stats;
         let at = Instant::now();
@@ -90,7 +80,6 @@ impl<'a> Meter<'a> {
         })
     }
 
-    #[must_use]
     pub fn between(&self, before: &Reading, after: &Reading) -> Rates {
         Rates::between(&self.device, &self.vectors, before, after)
     }
@@ -112,10 +101,8 @@ pub struct Rates {
     /// How long the while was, in seconds.
     pub seconds: f64,
     pub rx_packets_per_s: f64,
-    /// Bytes received.
     pub rx_bytes_per_s: f64,
     pub tx_packets_per_s: f64,
-    /// Bytes sent.
     pub tx_bytes_per_s: f64,
     pub drops_per_s: f64,
     /// Interrupts of the device; `None` if it has none.

@@ -20,9 +20,6 @@ use super::lines::count;
 use super::report::{Report, Unreadable, Vector};
 
 /// The devices of this network, as far as it can be read.
-///
-/// # Errors
-/// If they cannot be listed.
 pub fn all_devices(root: &Root) -> Result<Vec<String>, DeviceError> {
     if root.is_of_network() {
         return list_devices(root);
@@ -33,9 +30,6 @@ pub fn all_devices(root: &Root) -> Result<Vec<String>, DeviceError> {
 }
 
 /// The devices of this network that look like NICs: those on a bus, or else all but the loopback.
-///
-/// # Errors
-/// If they cannot be listed.
 pub fn nics(root: &Root) -> Result<Vec<String>> {
     let all = all_devices(root)?;
     let is_readable = root.is_of_network();
@@ -55,9 +49,6 @@ pub(crate) fn no_device(root: &Root, name: &str) -> anyhow::Error {
 
 impl Report {
     /// Reads a device. Its interrupts are counted over `sample`; if that is no time, they are not.
-    ///
-    /// # Errors
-    /// If there is no such device.
     pub fn read(root: &Root, name: &str, sample: Duration) -> Result<Self> {
         let ethtool = Ethtool::open()?;
         if ethtool.features(name).is_err_and(|error| error.is_no_device()) {
@@ -111,13 +102,11 @@ impl Report {
     }
 
     /// The same with the delays that follow from all else that is known.
-    #[must_use]
     pub fn with_delays(mut self) -> Self {
         self.delays = delays_of(&self);
         self
     }
 
-    #[must_use]
     pub fn driver_name(&self) -> &str {
         let reported = self.driver.as_ref().map(|driver| driver.name.as_str());
         reported.or(self.files.driver.as_deref()).unwrap_or(NO_DRIVER)
@@ -128,14 +117,12 @@ impl Report {
     }
 
     /// Megabits a second, if the driver knows.
-    #[must_use]
     pub fn speed_mbps(&self) -> Option<u32> {
         let by_file = self.files.speed_mbps.and_then(|speed| u32::try_from(speed).ok());
         self.link.and_then(|link| link.speed_mbps).or(by_file)
     }
 
     /// Whether the files of the device itself could be read.
-    #[must_use]
     pub fn has_files(&self) -> bool {
         self.unreadable.iter().all(|it| it.what != FILES)
     }
@@ -154,7 +141,6 @@ impl Report {
         self.files.interrupts.iter().enumerate().map(vector).collect()
     }
 
-    /// How often each interrupt comes in a second.
     fn rates(&self, root: &Root, sample: Duration) -> Option<Vec<f64>> {
         if self.files.interrupts.is_empty() || sample.is_zero() {
             return None;

@@ -16,7 +16,6 @@ use super::delay::Delay;
 use super::lab::LabPort;
 use super::lanes::Lane;
 
-/// All that is known of a device.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Report {
     pub name: String,
@@ -61,7 +60,6 @@ pub struct Report {
     #[serde(flatten)]
     #[schemars(with = "BTreeMap<String, Value>")]
     pub files: DeviceFiles,
-    /// The port of a lab's NIC that it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lab: Option<LabPort>,
     pub unreadable: Vec<Unreadable>,

@@ -34,7 +34,6 @@ impl InterruptRole {
     }
 }
 
-/// What each interrupt of a device is for.
 pub(crate) fn roles_of(interrupts: &[Interrupt]) -> Vec<InterruptRole> {
     let roles: Vec<InterruptRole> =
         interrupts.iter().map(|it| InterruptRole::of(&it.handlers)).collect();
@@ -49,7 +48,6 @@ pub(crate) fn roles_of(interrupts: &[Interrupt]) -> Vec<InterruptRole> {
 }
 
 /// Whether each interrupt of a device may be for what it has received.
-#[must_use]
 pub fn are_for_receiving(interrupts: &[Interrupt]) -> Vec<bool> {
     roles_of(interrupts).into_iter().map(InterruptRole::receives).collect()
 }

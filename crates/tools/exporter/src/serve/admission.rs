@@ -112,7 +112,6 @@ mod tests {
 
     use super::*;
 
-    /// Connections that never end by themselves.
     #[derive(Clone)]
     struct Door {
         admission: Rc<Admission>,

@@ -53,9 +53,6 @@ const MAX_HEADER_BYTES: usize = 8_192;
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
 /// The sockets that systemd has passed; none if it has not (`sd_listen_fds(3)`).
-///
-/// # Errors
-/// If one of them accepts no TCP connections.
 pub fn inherited() -> Result<Vec<TcpListener>> {
     let mut passed = ListenFd::from_env();
     let mut listeners = Vec::new();
@@ -72,10 +69,6 @@ pub fn inherited() -> Result<Vec<TcpListener>> {
     Ok(listeners)
 }
 
-/// Listens at an address.
-///
-/// # Errors
-/// If the address is not of this machine, or taken.
 pub fn listen(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).with_context(|| {
         format!("listen on {address}; choose an address of this host and a free port: --listen")
@@ -83,9 +76,6 @@ pub fn listen(address: SocketAddr) -> Result<TcpListener> {
 }
 
 /// Answers scrapes for ever. `report` prints a line.
-///
-/// # Errors
-/// If a socket cannot be used, or the reading of devices has failed for good.
 pub fn run(
     listeners: Vec<TcpListener>,
     collector: Collector,

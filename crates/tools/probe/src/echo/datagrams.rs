@@ -80,7 +80,6 @@ pub(super) fn serve(udp: &UdpSocket, args: &EchoArgs, refusals: &Refusals) -> Re
 }
 
 /// Why a datagram is not answered, if it is not.
-#[must_use]
 pub fn refusal(
     bytes: &[u8],
     from: SocketAddr,

@@ -44,9 +44,6 @@ use sys::refusals::Refusals;
 
 /// Answers until it is killed, or a signal ends it. `report` prints a line: where it listens, and
 /// now and then and at the end what it has not answered.
-///
-/// # Errors
-/// If the port cannot be had.
 pub fn serve(args: &EchoArgs, report: fn(Arguments<'_>)) -> Result<()> {
     let (udp, tcp) = bind(args)?;
     let refusals = Arc::new(Refusals::new("earmark echo", report));
@@ -83,7 +80,6 @@ pub mod checks {
     ///
     /// # Panics
     /// If there is no port for it.
-    #[must_use]
     pub fn start() -> SocketAddr {
         let args = EchoArgs {
             port: 0,

@@ -157,9 +157,6 @@ impl Connection {
     }
 
     /// Reads a piece and sends it back, or what is left of the last one.
-    ///
-    /// # Errors
-    /// If the connection has ended.
     fn serve(&mut self) -> io::Result<()> {
         let mut piece = [0; PIECE];
         if !self.unsent.is_empty() {

@@ -14,7 +14,6 @@ pub(super) const ANSWER: [u8; 4] = *b"EMK2";
 /// Bytes of a request with room for all times, and of its answer.
 pub const LENGTH: usize = 24;
 
-/// Bytes of the shortest request.
 pub const SHORTEST: usize = 8;
 
 /// The longest that an answer waits for: beyond, its prober is no prober of ours.
@@ -35,7 +34,6 @@ pub struct Answer {
 }
 
 /// A request whose answer is to wait so many nanoseconds.
-#[must_use]
 pub fn request(number: u32, wait: u64) -> [u8; LENGTH] {
     let mut bytes = [0; LENGTH];
     bytes[..4].copy_from_slice(&REQUEST);
@@ -45,7 +43,6 @@ pub fn request(number: u32, wait: u64) -> [u8; LENGTH] {
 }
 
 /// Reads what came back; nothing if it is no answer.
-#[must_use]
 pub fn answer(bytes: &[u8]) -> Option<Answer> {
     let word = |at: usize| {
         bytes.get(at..at + 8).and_then(|word| Some(u64::from_be_bytes(word.try_into().ok()?)))
@@ -61,7 +58,6 @@ pub fn answer(bytes: &[u8]) -> Option<Answer> {
 
 /// Whether two datagrams belong to one request: both are the same, or they are requests and answers
 /// of one number and length.
-#[must_use]
 pub fn belong_together(one: &[u8], other: &[u8]) -> bool {
     let is_ours = |bytes: &[u8]| bytes.starts_with(&REQUEST) || bytes.starts_with(&ANSWER);
     let numbers = (one.get(4..SHORTEST), other.get(4..SHORTEST));

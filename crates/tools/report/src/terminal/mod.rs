@@ -30,8 +30,6 @@ pub const NO_BREAK: char = '\u{a0}';
 pub struct Width(Option<usize>);
 
 impl Width {
-    /// The width of where standard output goes.
-    #[must_use]
     pub fn of_output() -> Self {
         let wanted = std::env::var("COLUMNS").ok();
         let is_terminal = stdout().is_terminal();
@@ -40,7 +38,6 @@ impl Width {
     }
 
     /// So many columns.
-    #[must_use]
     pub fn columns(columns: usize) -> Self {
         Self(Some(columns))
     }
@@ -116,7 +113,6 @@ fn together(text: &str) -> String {
 pub const NOTHING: &str = "-";
 
 /// A number with so many digits behind the point, or a dash.
-#[must_use]
 pub fn number(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| NOTHING.into(), |value| format!("{value:.digits$}"))
 }

@@ -31,7 +31,6 @@ impl Stream {
         Self { columns, shown, width }
     }
 
-    /// What does not fit, if anything.
     pub fn left_out(&self, more: &str) -> Option<String> {
         let out = (0..self.columns.len()).filter(|it| !self.shown.contains(it));
         let names: Vec<&str> = out.map(|it| self.columns[it].0).collect();

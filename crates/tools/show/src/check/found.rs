@@ -56,29 +56,26 @@ pub(super) fn find(device: &Report, key: Key) -> Result<Vec<Found>, Unknown> {
     let feature = |name: &str| switch(device.features.as_ref()?.is_on(name));
     let number = |value: Option<u64>| value.map(|value| value as f64);
     let files = &device.files;
-    let value = match other {
+    // The value, and what would have to be read for it.
+    let (value, what) = match other {
         Other::LongestHold => return Ok(vec![longest(device, is_hold)]),
         Other::LongestDelay => return Ok(vec![longest(device, |_| true)]),
         Other::GroFlushTimeout | Other::NapiDeferHardIrqs => return deferral(device, other),
-        Other::IdleLatency => number(files.idle.deepest().map(|state| state.latency_us)),
-        Other::Threaded => number(files.deferral.threaded),
-        Other::BusyPoll => number(files.limits.busy_poll),
-        Other::BusyRead => number(files.limits.busy_read),
-        Other::RingRx => device.rings.and_then(|rings| rings.rx).map(f64::from),
-        Other::RingTx => device.rings.and_then(|rings| rings.tx).map(f64::from),
-        Other::RxGro | Other::RxLro | Other::RxGroHw => feature(key.name()),
-        Other::HardwareTimestamps => device.timestamps.as_ref().and_then(|stamps| {
-            switch(stamps.has_hardware_receive() && stamps.has_hardware_transmit())
-        }),
-        Other::Mtu => number(files.mtu),
-        Other::Speed => device.speed_mbps().map(f64::from),
-    };
-    let what = match other {
-        Other::RingRx | Other::RingTx => "rings",
-        Other::RxGro | Other::RxLro | Other::RxGroHw => "features",
-        Other::HardwareTimestamps => "timestamps",
-        Other::Speed => "link",
-        _ => "",
+        Other::IdleLatency => (number(files.idle.deepest().map(|state| state.latency_us)), ""),
+        Other::Threaded => (number(files.deferral.threaded), ""),
+        Other::BusyPoll => (number(files.limits.busy_poll), ""),
+        Other::BusyRead => (number(files.limits.busy_read), ""),
+        Other::RingRx => (device.rings.and_then(|rings| rings.rx).map(f64::from), "rings"),
+        Other::RingTx => (device.rings.and_then(|rings| rings.tx).map(f64::from), "rings"),
+        Other::RxGro | Other::RxLro | Other::RxGroHw => (feature(key.name()), "features"),
+        Other::HardwareTimestamps => {
+            let both = device.timestamps.as_ref().and_then(|stamps| {
+                switch(stamps.has_hardware_receive() && stamps.has_hardware_transmit())
+            });
+            (both, "timestamps")
+        }
+        Other::Mtu => (number(files.mtu), ""),
+        Other::Speed => (device.speed_mbps().map(f64::from), "link"),
     };
     value.map(|value| vec![Found::value(value)]).ok_or_else(|| match other {
         Other::IdleLatency => "the kernel lists no idle states here".into(),

@@ -9,7 +9,6 @@ use report::names::did_you_mean;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueKind {
-    /// Numbers of this unit.
     Number(Unit),
     /// `on` or `off`; 1 or 0.
     Switch,
@@ -88,7 +87,6 @@ impl Key {
         Parameter::all().map(Self::Coalescing).chain(others)
     }
 
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Coalescing(parameter) => parameter.name(),

@@ -28,9 +28,6 @@ impl Limit {
     }
 
     /// No less and no more, where there is such a bound.
-    ///
-    /// # Errors
-    /// If no number is between them, or there is no bound.
     pub(super) fn between(
         kind: ValueKind,
         min: Option<f64>,
@@ -41,9 +38,6 @@ impl Limit {
     }
 
     /// Reads `on`, `off`, a number, or comparisons such as `> 3us, <= 20us`.
-    ///
-    /// # Errors
-    /// If it is none of these, or of another unit, or no number is between the bounds.
     pub(super) fn parse(kind: ValueKind, text: &str) -> Result<Self, String> {
         if kind == ValueKind::Switch {
             return match text {
@@ -137,9 +131,6 @@ pub(super) fn format_number(kind: ValueKind, value: f64) -> String {
 }
 
 /// A number, or one with another unit that is converted.
-///
-/// # Errors
-/// If it is none, or its unit does not fit.
 pub(super) fn parse_number(kind: ValueKind, text: &str) -> Result<f64, String> {
     match kind {
         ValueKind::Switch => Err(format!("{text}: on or off")),

@@ -60,7 +60,6 @@ pub struct Checked {
 
 impl Checked {
     /// Rules of all devices with that outcome.
-    #[must_use]
     pub fn count(&self, outcome: Compliance) -> usize {
         self.rulings().filter(|(_, ruling)| ruling.outcome == outcome).count()
     }
@@ -73,7 +72,6 @@ impl Checked {
     }
 }
 
-#[must_use]
 pub fn check(policy: &Policy, devices: &[Report]) -> Checked {
     let of_device = |device: &Report| {
         let groups: Vec<_> = policy.groups.iter().filter(|group| group.has(device)).collect();

@@ -15,7 +15,6 @@ use nic::{coalescing, interrupts, link, merging, nic, pair, rings, timestamps};
 use report::terminal::Width;
 use set_by::set_by;
 
-#[must_use]
 pub fn summary(report: &Report) -> String {
     let mut parts = vec![report.driver_name().to_owned()];
     parts.extend(link(report));
@@ -35,7 +34,6 @@ pub fn summary(report: &Report) -> String {
     format!("{}: {}", report.name, parts.join("; "))
 }
 
-#[must_use]
 pub fn screen(report: &Report, width: Width) -> Lines {
     let mut lines = Lines::new(width);
     lines.text("", &format!("{}: what delays a packet that it receives alone", report.name));

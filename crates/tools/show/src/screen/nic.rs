@@ -11,7 +11,6 @@ use crate::report::{Report, Vector};
 const AS_ASKED: &str =
     "as asked: what the NIC does may differ; earmark probe, on another host, measures it";
 
-/// Vectors that are shown one by one.
 const VECTORS: usize = 4;
 
 pub(super) fn link(report: &Report) -> Option<String> {
