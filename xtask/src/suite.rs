@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use crate::{repo, shell};
 
-/// How the names of files begin whose tests are in virtual time.
-const VIRTUAL: &str = "virtual";
+/// How the names of files begin whose tests run guests, most of them in virtual time.
+const VIRTUAL: &str = "guests";
 
 /// Builds all tests and runs them; names at the end which part failed.
 pub(crate) fn run() -> Result<()> {

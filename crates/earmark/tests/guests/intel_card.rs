@@ -1,0 +1,211 @@
+//! What a card of Intel's is to its driver besides interrupts: links, resets, self-tests, counters,
+//! long frames. All in virtual time, so each expectation is exact.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use crate::support::results::{TICK_US, number, p50, result};
+use crate::support::{Directory, lab_run, needs, output};
+
+const CARDS: [&str; 2] = ["e1000e", "e1000"];
+
+/// What programs wrote in a lab in virtual time, with these options and commands.
+#[track_caller]
+fn lab(card: &str, options: &[&str]) -> String {
+    let always = ["--time", "virtual", "--nic", card];
+    lab_run(&[&always[..], options].concat()).output().to_owned()
+}
+
+/// What `ethtool -S` printed: counters by name.
+fn counters(text: &str) -> BTreeMap<String, u64> {
+    let pairs = text.lines().filter_map(|line| line.trim().split_once(": "));
+    pairs.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect()
+}
+
+#[test]
+fn the_drivers_own_self_test_passes() {
+    needs!("guests", "ethtool");
+    for card in CARDS {
+        // Registers, NVM, interrupts, 640 frames that come back, the link; then traffic as before.
+        let text = lab(card, &["--on", "b", "ethtool -t b0 offline; sleep 3; ping -c 1 -4 a"]);
+        assert!(text.contains("result is PASS"), "{card}: {text}");
+        assert!(text.contains(" 0% packet loss"), "{card}: {text}");
+    }
+}
+
+#[test]
+fn a_link_that_was_down_loses_what_was_sent_meanwhile_and_nothing_else() {
+    needs!("guests");
+    for card in CARDS {
+        // A frame every 100 ms; two of them while the cable is out, which their sender cannot see.
+        let send = "for at in 1 2 3 4 5 6 7 8; do echo $at >/dev/udp/10.9.0.2/9; sleep 0.1; done";
+        let send = format!("ping -c 1 -4 b >/dev/null; bash -c '{send}'");
+        let flap = ["--at", "0.25", "b0 link down", "--at", "0.45", "b0 link up"];
+        let count = "sleep 2; awk '/^Udp:/ {value = $3} END {print value}' /proc/net/snmp";
+        let commands = ["--on", "a", &send, "--on", "b", count, "--until", "all"];
+        let text = lab(card, &[&flap[..], &commands].concat());
+        assert_eq!(text.trim(), "6", "{card}: datagrams to a port without a receiver");
+    }
+}
+
+/// The groups of IPv6 that host a is in: all nodes, and the solicited ones of its addresses. Its
+/// card filters others.
+const GROUPS: [&str; 3] = ["33:33:00:00:00:01", "33:33:ff:00:00:01", "33:33:ff:00:00:0a"];
+
+/// What a card counts of the frames of a capture: as they leave a0, or as they come there.
+fn on_the_wire(path: &str, outward: bool) -> BTreeMap<&'static str, u64> {
+    let filter = "frame.interface_name == \"a0\"";
+    let fields = ["-T", "fields", "-e", "frame.len", "-e", "eth.dst", "-e", "eth.src"];
+    let mut tshark = Command::new("tshark");
+    let ended = output(tshark.args(["-r", path, "-Y", filter]).args(fields));
+    let mut counts = BTreeMap::new();
+    for line in ended.output().lines() {
+        let words: Vec<&str> = line.split('\t').collect();
+        let is_of_a = words[2] == "02:00:00:00:00:0a";
+        let is_for_others = words[1].starts_with("33:33") && !GROUPS.contains(&words[1]);
+        if is_of_a != outward || !outward && is_for_others {
+            continue;
+        }
+        let length: u64 = words[0].parse().unwrap();
+        let mut count = |name, by| *counts.entry(name).or_default() += by;
+        count("packets", 1);
+        count("bytes", length.max(60) + 4);
+        match words[1] {
+            "ff:ff:ff:ff:ff:ff" => count("broadcast", 1),
+            to if u8::from_str_radix(&to[..2], 16).unwrap() & 1 != 0 => count("multicast", 1),
+            _ => {}
+        }
+    }
+    counts
+}
+
+#[test]
+fn counters_of_the_driver_are_those_of_the_wire() {
+    needs!("guests", "tshark", "iperf3");
+    for card in CARDS {
+        let directory = Directory::new();
+        let path = directory.file("lab.pcapng");
+        let traffic = "ping -c 2 -4 b >/dev/null; ping -c 2 -b 10.9.0.255 >/dev/null 2>&1; \
+             iperf3 -4 -c b -n 100K >/dev/null; sleep 1; ethtool -S a0";
+        let server = "iperf3 -s -1 >/dev/null";
+        let text = lab(card, &["--pcap", &path, "--on", "b", server, "--on", "a", traffic]);
+        let counted = counters(&text);
+        let get = |name: &str| counted.get(name).copied().unwrap_or_default();
+        for (outward, side) in [(true, "tx"), (false, "rx")] {
+            let wire = on_the_wire(&path, outward);
+            assert!(wire["packets"] > 20, "{wire:?}");
+            for name in ["packets", "bytes", "broadcast", "multicast"] {
+                let expected = wire.get(name).copied().unwrap_or_default();
+                assert_eq!(get(&format!("{side}_{name}")), expected, "{card}: {side}_{name}");
+            }
+        }
+        assert!(get("tx_tcp_seg_good") > 0 && get("rx_csum_offload_good") > 10, "{counted:?}");
+        let errors = counted.iter().filter(|(name, _)| name.contains("error"));
+        assert!(errors.clone().all(|(_, count)| *count == 0), "{card}: {counted:?}");
+    }
+}
+
+/// The EtherType, the numbers of VLANs and the direction of the pings of a capture, in order.
+fn tagged_pings(path: &str) -> Vec<String> {
+    let mut tshark = Command::new("tshark");
+    let fields = ["-T", "fields", "-e", "vlan.id", "-e", "vlan.etype", "-e", "ip.src"];
+    let filter = "icmp && frame.interface_name == \"b0\"";
+    let ended = output(tshark.args(["-r", path, "-Y", filter]).args(fields));
+    ended.output().lines().map(|line| line.replace('\t', " ")).collect()
+}
+
+#[test]
+fn a_vlan_has_its_tag_from_the_card_and_other_vlans_are_filtered() {
+    needs!("guests", "tshark", "ethtool");
+    let vlan = |host: char, end: u8, id: u8| {
+        format!(
+            "ip link add link {host}0 name {host}0.{id} type vlan id {id}; \
+             ip address add 10.{id}.0.{end}/24 dev {host}0.{id}; ip link set {host}0.{id} up; "
+        )
+    };
+    // A virtual function asks for its counters, and has them a little later.
+    let count = |host: char| {
+        format!("ethtool -S {host}0 >/dev/null; sleep 3; ethtool -S {host}0 | sed 's/^ */{host}-/'")
+    };
+    for nic in [CARDS[0], CARDS[1], "iavf"] {
+        let directory = Directory::new();
+        let path = directory.file("lab.pcapng");
+        let pings = "sleep 2; ping -c 2 -4 10.5.0.2; ping -c 1 -W 1 -4 10.6.0.2; sleep 3";
+        let on_a = format!("{}{}{pings}; {}", vlan('a', 1, 5), vlan('a', 1, 6), count('a'));
+        let on_b = format!("{}ethtool -k b0; sleep 9; {}", vlan('b', 2, 5), count('b'));
+        let hosts = ["--on", "a", &on_a, "--on", "b", &on_b, "--until", "all"];
+        let text = lab(nic, &[&["--pcap", &path][..], &hosts].concat());
+        assert!(text.contains("2 packets transmitted, 2 received"), "{nic}: {text}");
+        assert!(text.contains("1 packets transmitted, 0 received"), "{nic}: {text}");
+        for offload in ["rx-vlan-offload: on", "tx-vlan-offload: on", "rx-vlan-filter: on"] {
+            assert!(text.contains(offload), "{nic}: no `{offload}` in {text}");
+        }
+        let pair = ["5 0x0800 10.5.0.1", "5 0x0800 10.5.0.2"];
+        assert_eq!(tagged_pings(&path), [pair, pair].concat(), "{nic}");
+        // One question for an address of VLAN 5, and others of VLAN 6, which b is not in.
+        let counted = counters(&text);
+        let (sent, received) = (counted["a-tx_broadcast"], counted["b-rx_broadcast"]);
+        // `e1000e_set_rx_mode` writes a value of RCTL in which the filter that it has just enabled
+        // is off.
+        let expected = if nic == "e1000e" { sent } else { 1 };
+        assert!(sent > 1 && received == expected, "{nic}: {received} of {sent}");
+    }
+}
+
+#[test]
+fn frames_of_9000_bytes_arrive_whole() {
+    needs!("guests");
+    for card in CARDS {
+        let ping = "ping -M do -s 8972 -c 2 -4 b";
+        let text = lab(card, &["--mtu", "9000", "--on", "a", ping]);
+        assert!(text.contains(" 0% packet loss"), "{card}: {text}");
+        let result = result(&format!("bulk --duration 0.02 --mtu 9000 --nic {card}"));
+        let rate = number(&result, "bulk_bits_per_s") / 1e6;
+        // 8948 of 9038 bytes on the wire are payload.
+        assert!((rate - 990.0).abs() < 6.0, "{card}: {rate} Mbit/s");
+    }
+}
+
+/// The acknowledgement that ends the handshake and the first request come right behind each other:
+/// while the second of them is paid for, the driver re-arms.
+#[test]
+fn a_driver_that_rearms_while_a_frame_is_paid_for_learns_of_it() {
+    needs!("guests");
+    for nic in [
+        "e1000 --driver-options InterruptThrottleRate=0",
+        "e1000e --driver-options RxIntDelay=0,InterruptThrottleRate=0",
+        "iavf",
+    ] {
+        let words = format!("tcp-rr --duration 0.02 --nic {nic} -s driver --packet-cost 1000");
+        let longest = number(&result(&words)["latency_us"], "max");
+        assert!(longest < 1_000.0, "{nic}: {longest} us; a lost segment comes again after 200 ms");
+    }
+}
+
+#[test]
+fn costs_are_charged_as_under_virtio() {
+    needs!("guests");
+    for nic in [
+        "e1000e --driver-options RxIntDelay=0,InterruptThrottleRate=0",
+        "e1000 --driver-options InterruptThrottleRate=0",
+        "e1000e -s disabled",
+        "iavf -s disabled",
+    ] {
+        let udp = |more: &str| p50(&result(&format!("udp-rr --duration 0.02 --nic {nic} {more}")));
+        let free = udp("--seed 1");
+        for costs in ["--interrupt-cost 3000", "--packet-cost 3000", "--send-cost 3000"] {
+            let seen = udp(costs);
+            assert!((seen - free - 6.0).abs() <= TICK_US, "{nic} {costs}: {seen}, free {free}");
+        }
+    }
+    // Three of four frames find no room at a host that takes 50,000 a second.
+    let flood = "pps --duration 0.02 --rate 200000 --packet-cost 20000 --interrupt-cost 2000";
+    for card in [CARDS[0], CARDS[1], "iavf"] {
+        let result = result(&format!("{flood} --nic {card} -s disabled"));
+        let port = &result["ports"][1];
+        let each_s = number(port, "packets") / 0.02;
+        assert!((each_s - 50_000.0).abs() <= 64.0 / 0.02, "{card}: {each_s}/s");
+        assert!(number(port, "ring_full") > 1_000.0, "{card}: {port}");
+        assert!(number(&port["processor"], "receive") > 0.98, "{card}: {port}");
+    }
+}

@@ -1,0 +1,188 @@
+//! What the documents and the command itself say that one can type.
+
+use std::fs;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+use earmark::cli::Cli;
+
+use crate::support::{Directory, EARMARK, Lab, needs, read, repository, run};
+
+/// The documents for users, by name.
+fn documents() -> Vec<(String, String)> {
+    let pages = fs::read_dir(repository("docs")).unwrap().map(|entry| entry.unwrap().file_name());
+    let pages = pages.map(|name| format!("docs/{}", name.to_str().unwrap()));
+    let mut paths: Vec<_> = pages.filter(|path| path.ends_with(".md")).collect();
+    paths.extend(["README.md", "CONTRIBUTING.md"].map(str::to_owned));
+    paths.into_iter().map(|path| (path.clone(), read(&path))).collect()
+}
+
+/// The text without its code blocks, and the lines of these, continued ones joined.
+fn divide(text: &str) -> (String, Vec<String>) {
+    let (mut prose, mut blocks) = (String::new(), String::new());
+    for (number, part) in text.split("```").enumerate() {
+        if number % 2 == 0 { &mut prose } else { &mut blocks }.push_str(part);
+    }
+    (prose, blocks.replace("\\\n", " ").lines().map(str::to_owned).collect())
+}
+
+/// The words of the one `earmark` command of a line, without prompt, comment and redirections; what
+/// stands for a pairing code is one.
+fn words(line: &str) -> Option<Vec<String>> {
+    let line = match line.split_once("$ ") {
+        Some((name, command)) if name.chars().all(char::is_alphanumeric) => command,
+        _ => line,
+    };
+    let words = shlex::split(&line.replace("--code CODE", "--code ABCD-EFGH-JKLM-NPQR"))?;
+    let words = words.strip_prefix(&["sudo".to_owned()]).unwrap_or(&words);
+    let ends = |word: &String| ["|", ">", "&&", ";", "&"].contains(&word.as_str());
+    let command: Vec<_> = words.iter().take_while(|word| !ends(word)).cloned().collect();
+    (command.first()? == "earmark" && command.len() > 1).then_some(command)
+}
+
+/// Names of the subcommands that `--help` lists.
+fn listed() -> Vec<String> {
+    let help = run(&["--help"]).output().to_owned();
+    let (_, commands) = help.split_once("Commands:\n").unwrap();
+    let (commands, _) = commands.split_once("\n\n").unwrap();
+    let names = commands.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    names.filter(|name| !name.is_empty() && *name != "help").map(str::to_owned).collect()
+}
+
+#[test]
+fn every_command_of_a_document_is_taken_and_is_in_the_help() {
+    let listed = listed();
+    // Sentences leave out what does not matter to them, and use names for values.
+    let fine = [
+        ErrorKind::MissingRequiredArgument,
+        ErrorKind::MissingSubcommand,
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+        ErrorKind::DisplayHelp,
+        ErrorKind::InvalidValue,
+        ErrorKind::ValueValidation,
+        ErrorKind::TooFewValues,
+    ];
+    let (mut taken, mut wrong) = ([0, 0], Vec::new());
+    for (name, text) in documents() {
+        let (prose, blocks) = divide(&text);
+        let prose = prose.replace('\n', " ");
+        let spans = prose.split('`').skip(1).step_by(2);
+        let spans = spans.filter(|span| !span.contains('[') && !span.contains("COMMAND"));
+        let commands = blocks.iter().map(|line| (true, words(line)));
+        let commands = commands.chain(spans.map(|span| (false, words(span))));
+        for (whole, command) in commands.filter_map(|(whole, it)| Some((whole, it?))) {
+            let is_command = command[1].bytes().all(|letter| letter.is_ascii_lowercase());
+            if whole && is_command && !listed.contains(&command[1]) {
+                wrong.push(format!("{name}: {} is hidden", command[1]));
+            }
+            match Cli::try_parse_from(command.iter().filter(|word| *word != "...")) {
+                Err(error)
+                    if error.kind() != ErrorKind::DisplayVersion
+                        && (whole || !fine.contains(&error.kind())) =>
+                {
+                    wrong.push(format!("{name}: {}\n{error}", command.join(" ")));
+                }
+                _ => taken[usize::from(whole)] += 1,
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(taken[0] > 30 && taken[1] > 60, "only {taken:?} commands were found");
+}
+
+#[test]
+fn completions_offer_strategies_and_scenarios() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = run(&["completions", shell]).output().to_owned();
+        let words: Vec<&str> = script.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+        // Several options take a strategy, and one a scenario; no help has these words.
+        for (offered, least) in [("periodic", 4), ("bge", 1), ("openmx", 1)] {
+            let count = words.iter().filter(|word| **word == offered).count();
+            assert!(count >= least, "{shell}: {offered} {count} times");
+        }
+    }
+}
+
+#[test]
+fn the_long_version_names_the_commit_and_the_short_one_does_not() {
+    let number = env!("CARGO_PKG_VERSION");
+    assert_eq!(run(&["-V"]).output().trim_end(), format!("earmark {number}"));
+    let long = run(&["--version"]).output().trim_end().to_owned();
+    let commit =
+        long.strip_prefix(&format!("earmark {number} (")).and_then(|it| it.split_once(' '));
+    let (hash, date) = commit.unwrap_or_else(|| panic!("no commit in {long}"));
+    assert!(hash.split('+').next().unwrap().len() >= 10, "{long}");
+    assert!(date.ends_with(')') && date.starts_with("20"), "{long}");
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let directory = Directory::new();
+    run(&["man", "--all", directory.path().to_str().unwrap()]).output();
+    let names = listed();
+    assert!(names.len() > 20, "{names:?}");
+    for name in names {
+        let page = fs::read_to_string(directory.file(&format!("earmark-{name}.1"))).unwrap();
+        assert!(page.contains(".SH SYNOPSIS"), "{page}");
+    }
+}
+
+#[test]
+fn the_page_of_the_exporter_lists_what_is_exported() {
+    use exporter::metric::{Kind, Metric};
+    let page = read("docs/exporter.md");
+    let listed: Vec<&str> = page.lines().filter(|line| line.starts_with("| `earmark_")).collect();
+    let row = |metric: &Metric| {
+        let family = metric.family();
+        let kind = match family.kind {
+            Kind::Gauge => "gauge",
+            Kind::Counter => "counter",
+            Kind::Info => "info",
+            Kind::Histogram(_) => "histogram",
+        };
+        let labels: Vec<String> = family.labels.iter().map(|it| format!("`{it}`")).collect();
+        let help = family.help.trim_end_matches('.');
+        format!("| `{}` | {kind} | {} | {help} |", family.name(), labels.join(", "))
+    };
+    let exported: Vec<String> = Metric::ALL.iter().map(row).collect();
+    assert_eq!(listed, exported, "docs/exporter.md needs this table:\n{}", exported.join("\n"));
+}
+
+/// The part of a page below a heading.
+fn section(page: &str, heading: &str) -> String {
+    let text = read(page);
+    let (_, rest) = text.split_once(&format!("{heading}\n")).expect("the page has the heading");
+    rest.split("\n#").next().unwrap().to_owned()
+}
+
+#[test]
+fn the_knobs_turn_in_the_order_printed_whatever_the_lab_began_with() {
+    needs!("lab");
+    let settings = section("docs/settings.md", "## Settings");
+    let rows = settings.lines().skip_while(|line| !line.starts_with("| strategy"));
+    let rows =
+        rows.take_while(|line| line.starts_with('|')).filter_map(|line| line.split('`').nth(1));
+    // A driver decides by the registers of a card, which these hosts have not.
+    let is_strategy = |name: &&str| name.parse::<nic::moderation::Moderation>().is_ok();
+    let strategies: Vec<_> = rows.filter(is_strategy).filter(|name| *name != "driver").collect();
+    assert!(strategies.len() >= 8, "{strategies:?}");
+    let knobs = section("docs/lab.md", "## Change the NIC while traffic flows");
+    let commands: Vec<_> = divide(&knobs).1.iter().filter_map(|line| words(line)).collect();
+    assert!(commands.len() >= 6, "{commands:?}");
+    for strategy in strategies {
+        let lane: &[&str] = match strategy {
+            "lane" => &["--lane", "length<=512", "--queues", "2"],
+            _ => &[],
+        };
+        let mut lab = Lab::start(&[&["--strategy", strategy], lane].concat());
+        for command in &commands {
+            let mut typed = vec![EARMARK];
+            typed.extend(command[1..].iter().map(String::as_str));
+            if command[2] == "watch" {
+                typed.extend(["--count", "1", "--interval", "0.01"]);
+            }
+            lab.does(&shlex::try_join(typed).unwrap());
+        }
+        lab.end().output();
+    }
+}

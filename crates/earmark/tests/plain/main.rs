@@ -1,0 +1,12 @@
+//! Tests of the command that need nothing but it.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod agent;
+mod commands;
+mod input;
+mod mx;
+mod output;
+mod serve;
+mod shards;

@@ -1,0 +1,82 @@
+//! What a test needs, and what is said where it is missing.
+
+use std::io::Write;
+use std::path::Path;
+
+use lab::kernel::{self, Needs};
+
+/// Ends a test that needs something which is not here: a program, or one of [`missing`]'s words.
+macro_rules! needs {
+    ($($what:literal),+) => {
+        if !$crate::support::needs::all_are_here(&[$($what),+]) {
+            return;
+        }
+    };
+}
+pub(crate) use needs;
+
+/// Debian's packages of programs that are called otherwise.
+const PACKAGES: [(&str, &str); 21] = [
+    ("NetworkManager", "network-manager"),
+    ("ansible-playbook", "ansible-core"),
+    ("chronyd", "chrony"),
+    ("clush", "clustershell"),
+    ("dpdk-testpmd", "dpdk-dev"),
+    ("ifup", "ifupdown"),
+    ("ip", "iproute2"),
+    ("linux.uml", "user-mode-linux"),
+    ("mpicc", "libopenmpi-dev"),
+    ("mpirun", "openmpi-bin"),
+    ("munged", "munge"),
+    ("nix-instantiate", "nix-bin"),
+    ("nmcli", "network-manager"),
+    ("nsenter", "util-linux"),
+    ("pgrep", "procps"),
+    ("ping", "iputils-ping"),
+    ("promtool", "prometheus"),
+    ("setpriv", "util-linux"),
+    ("srun", "slurm-client"),
+    ("udevadm", "udev"),
+    ("unshare", "util-linux"),
+];
+
+/// Whether all of it is here. What is not is named in a line on standard error, with the command
+/// that brings it; in continuous integration, that fails the test.
+#[track_caller]
+pub(crate) fn all_are_here(what: &[&str]) -> bool {
+    let missing: Vec<String> = what.iter().filter_map(|what| missing(what)).collect();
+    if missing.is_empty() {
+        return true;
+    }
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    let line = format!("skipped: {test}: {}", missing.join("; "));
+    assert!(std::env::var_os("CI").is_none(), "{line}");
+    // Past the harness, which keeps to itself what a test that passes prints.
+    let _ = writeln!(std::io::stderr(), "{line}");
+    false
+}
+
+/// What is missing and how to get it: of `root`, `lab` (hosts of ours), `network` (a network
+/// namespace with devices), `guests` (a kernel with virtual time), or of a program.
+fn missing(what: &str) -> Option<String> {
+    let is_root = rustix::process::geteuid().is_root();
+    match what {
+        "root" => (!is_root).then(|| "no root: sudo -E cargo test".to_owned()),
+        "network" => missing("root").or_else(|| missing("ip")).or_else(|| missing("unshare")),
+        "lab" => {
+            let is_there = Path::new("/dev/net/tun").exists();
+            (!is_there).then(|| "no /dev/net/tun: sudo modprobe tun".to_owned())
+        }
+        "guests" => {
+            let found = kernel::find(Needs::VirtualTime);
+            found.err().map(|_| "no kernel for guests: cargo run -- kernel".to_owned())
+        }
+        program => {
+            let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+            let is_there = path.split(':').any(|it| Path::new(it).join(program).exists());
+            let package = PACKAGES.iter().find(|(name, _)| *name == program);
+            let package = package.map_or(program, |(_, package)| package);
+            (!is_there).then(|| format!("no {program}: sudo apt-get install {package}"))
+        }
+    }
+}
