@@ -40,18 +40,15 @@ pub struct PersistArgs {
     /// Who shall bring them back; without it, systemd
     #[arg(long = "as", value_name = "FORMAT", value_enum)]
     pub format: Option<Format>,
-    /// Print the files, which is usual
+    /// Write the files; without it, they are printed
     #[arg(long)]
-    pub print: bool,
-    /// Write them
-    #[arg(long, conflicts_with = "print")]
     pub write: bool,
     /// Remove what was written: all files of the device, or those of a format, or the settings that
     /// are named
-    #[arg(long, conflicts_with_all = ["print", "write"])]
+    #[arg(long, conflicts_with = "write")]
     pub remove: bool,
     /// Write what is for a repository to this file, and not to standard output
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["print", "write", "remove"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["write", "remove"])]
     pub output: Option<PathBuf>,
     /// Write below this directory, as for the image of another machine
     #[arg(long, value_name = "DIRECTORY", default_value = "/")]
@@ -346,7 +343,7 @@ fn ours_at(path: &Path) -> Result<Option<String>> {
 fn check_ours(path: &Path, text: Option<String>) -> Result<Option<String>> {
     ensure!(
         text.as_ref().is_none_or(|text| is_ours(text)),
-        "{} is not one of Earmark's; move it away, or add to it what `--print` says",
+        "{} is not one of Earmark's; move it away, or add to it what this prints without --write",
         path.display()
     );
     Ok(text)

@@ -69,11 +69,8 @@ pub struct TuneArgs {
     /// 'p99: ([0-9.]+)', or a path of fields and indices into JSON: `.jobs[0].read.lat_ns.mean`
     #[arg(long, value_name = "REGEX|PATH", requires = "command")]
     pub metric: Option<Locator>,
-    /// The number of your command is better when it is smaller, which is usual
-    #[arg(long, requires = "command")]
-    pub lower_is_better: bool,
     /// The number of your command is better when it is larger
-    #[arg(long, requires = "command", conflicts_with = "lower_is_better")]
+    #[arg(long, requires = "command")]
     pub higher_is_better: bool,
     /// Connections that ask at once
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
@@ -247,11 +244,7 @@ impl TuneArgs {
 
     fn play(&self) -> Result<Play> {
         if let Some(command) = &self.command {
-            let better = match (self.lower_is_better, self.higher_is_better) {
-                (true, _) => Some(Sense::Min),
-                (_, true) => Some(Sense::Max),
-                _ => None,
-            };
+            let better = self.higher_is_better.then_some(Sense::Max);
             return Play::of_command(command, self.metric.as_ref(), better);
         }
         let peer = self.peer.as_deref().context("name the far host with --peer")?;

@@ -60,7 +60,9 @@ fn a_stream_of_tcp_arrives_whole_at_the_rate_of_the_cable() {
         for (mtu, part) in [(1_500, 1_448.0 / 1_538.0), (9_000, 8_948.0 / 9_038.0)] {
             let result = result(&format!("bulk --duration 0.02 --nic {nic} --mtu {mtu}"));
             let (rate, most) = (number(&result, "bulk_bits_per_s") / 1e6, 1_000.0 * part);
-            assert!((most * 0.98..=most * 1.001).contains(&rate), "{nic}, {mtu}: {rate} of {most}");
+            // A frame of 9000 bytes is 0.36 percent of what comes in 0.02 s.
+            let range = most * 0.98..=most * 1.004;
+            assert!(range.contains(&rate), "{nic}, {mtu}: {rate} of {most}");
         }
     }
 }

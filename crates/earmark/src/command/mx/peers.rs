@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use base::quantity::Unit;
 use clap::Args;
 use mx_io::discovery::{DiscoveredEndpoint, discover};
 use mx_io::port::{self, LAST_ENDPOINT, NicId, PortSpec};
 use serde::Serialize;
 
-use bench::options::number;
 use report::terminal::{Table, Width};
 use report::{errln, json, outln};
+
+/// How long hosts have to answer.
+const ANSWERS: Duration = Duration::from_millis(500);
 
 /// What `earmark mx peers` takes.
 #[derive(Args, Debug)]
@@ -23,10 +24,6 @@ pub struct PeersArgs {
     /// Look for this host only
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// Seconds to wait for answers
-    #[arg(long, default_value_t = 0.5, value_name = "SECONDS")]
-    #[arg(value_parser = number(Unit::Seconds, 0.01..=60.0))]
-    timeout: f64,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -54,8 +51,7 @@ pub(super) fn run(args: &PeersArgs) -> Result<()> {
     }
     // The last that is free: programs number theirs from the beginning.
     let mut port = port::open_free(&args.port, (0..=LAST_ENDPOINT).rev())?;
-    let timeout = Duration::from_secs_f64(args.timeout);
-    let peers = by_nic(discover(&mut *port, args.host.as_deref(), timeout)?);
+    let peers = by_nic(discover(&mut *port, args.host.as_deref(), ANSWERS)?);
     if args.json {
         return json::print(&peers);
     }

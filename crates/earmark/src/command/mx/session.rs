@@ -93,9 +93,6 @@ pub(super) struct EndArgs {
     /// A file of hosts and their addresses, asked before the segment is
     #[arg(long, value_name = "FILE", requires = "peer")]
     pub(super) peers_file: Option<PathBuf>,
-    /// The key that the peer asks for; without --peer: that peers have to have
-    #[arg(long, default_value_t = 0)]
-    pub(super) key: u32,
     /// How to wait
     #[arg(long, value_enum, default_value_t)]
     pub(super) wait: Wait,
@@ -171,9 +168,8 @@ impl Session {
             tally = Some(faulty.tally());
             port = Box::new(faulty);
         }
-        let key = if args.peer.is_none() { args.key } else { 0 };
         let Text(MarkNames(marks)) = args.marks;
-        let config = Config { mtu: port.mtu(), key, marks, ..Config::default() };
+        let config = Config { mtu: port.mtu(), marks, ..Config::default() };
         let end = BytesEndpoint::open(
             port,
             config,
@@ -202,7 +198,7 @@ impl Session {
         let file = args.peers_file.as_deref().map(Peers::read).transpose()?;
         let address = self.end.resolve(peer, &file.unwrap_or_default(), NAMES)?;
         let name = display(&args.port, address);
-        let id = self.end.connect(address, args.key, TIMEOUT).with_context(|| {
+        let id = self.end.connect(address, 0, TIMEOUT).with_context(|| {
             format!(
                 "reach {name}: start `earmark mx perf --port PORT` there, and give the address \
                  that it prints as --peer"
