@@ -211,7 +211,7 @@ fn environment() -> Result<Value> {
         "cores": std::thread::available_parallelism()?.get(),
         "kernel": read("/proc/sys/kernel/osrelease")?.trim(),
         "rustc": shell::output(Command::new("rustc").arg("--version"))?.trim(),
-        "date": jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
+        "date": shell::output(Command::new("date").args(["--utc", "+%F"]))?.trim(),
         "load_average_1_min": read("/proc/loadavg")?.split(' ').next().map(value::printed),
     }))
 }

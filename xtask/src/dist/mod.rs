@@ -34,7 +34,7 @@ use report::Totals;
 use stage::{Build, Profile};
 
 /// The crates that are published for others, in the order in which they need each other.
-const CRATES: [&str; 4] = ["earmark-base", "earmark-nic", "earmark-infer", "earmark-mx"];
+pub(crate) const CRATES: [&str; 4] = ["earmark-base", "earmark-nic", "earmark-infer", "earmark-mx"];
 
 /// What `cargo xtask dist` takes.
 #[derive(clap::Args)]

@@ -5,6 +5,7 @@ mod layers;
 mod links;
 mod map;
 mod problem;
+mod published;
 mod sizes;
 mod source;
 mod words;
@@ -36,6 +37,7 @@ pub(crate) fn run() -> Result<()> {
 fn check(root: &Path) -> Result<(usize, Vec<Problem>)> {
     let metadata = repo::metadata()?;
     let mut problems = layers::check_directions(&metadata);
+    problems.extend(published::check(&metadata));
     let files = repo::files(root, &["rs", "md", "toml", "html", "css", "yml"])?;
     let (mut names, mut code, mut parsers) = (Vec::new(), String::new(), Parsers::default());
     for path in &files {
