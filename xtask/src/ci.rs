@@ -9,9 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow, bail};
 
-use crate::{
-    demo, dist, figures, header, kernel, peers, screenshots, shell, suite, tidy, toolchain, tools,
-};
+use crate::{demo, dist, figures, header, kernel, peers, screenshots, shell, suite, tidy, tools};
 
 /// What has to work without an operating system: the crates that are `#![no_std]`.
 const BARE_CRATES: [&str; 4] = ["earmark-base", "earmark-nic", "earmark-mx", "earmark-sim"];
@@ -144,7 +142,7 @@ fn steps() -> Vec<CiStep> {
 /// Checks packages for another target. Its standard library is a download of its own, which a
 /// machine without a network does not get: that is printed, and the other steps still count.
 fn check_target(target: &str, packages: &[&str]) -> Result<()> {
-    if toolchain::ensure_target(target) {
+    if tools::ensure_target(target) {
         return shell::run(&mut check_for(target, packages));
     }
     println!("NOT CHECKED: {} for {target}: `rustup target add {target}`", packages.join(", "));

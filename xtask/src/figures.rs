@@ -72,24 +72,24 @@ pub(crate) fn check() -> Result<()> {
 /// processor busy.
 fn play(jobs: &[(&QuotedRun, u64)], earmark: &Path) -> Result<Vec<Value>> {
     let next = AtomicUsize::new(0);
-    let work = || {
+    let work = || -> Result<Vec<(usize, Value)>> {
         let mut done = Vec::new();
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some((run, seed)) = jobs.get(at) else { return Ok(done) };
+        while let at = next.fetch_add(1, Ordering::Relaxed)
+            && let Some((run, seed)) = jobs.get(at)
+        {
             let command = format!("bench {} --seed {seed}", run.command);
             println!("earmark {command}");
             let mut bash = shell::command("bash");
             bash.arg("-c").arg(format!("exec \"$0\" {command} --json")).arg(earmark);
             done.push((at, serde_json::from_str(&shell::output(&mut bash)?)?));
         }
+        Ok(done)
     };
-    let both: [Result<Vec<(usize, Value)>>; 2] = thread::scope(|scope| {
+    let [ours, others] = thread::scope(|scope| {
         let other = scope.spawn(work);
         [work(), other.join().expect("a command is run")]
     });
-    let mut all = Vec::new();
-    both.into_iter().try_for_each(|done| done.map(|done| all.extend(done)))?;
+    let mut all = [ours?, others?].concat();
     all.sort_by_key(|(at, _)| *at);
     Ok(all.into_iter().map(|(_, result)| result).collect())
 }

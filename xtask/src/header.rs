@@ -1,7 +1,6 @@
 //! The header of the C API, which is written from the crate's Rust and kept with the sources.
 
 use std::fs;
-use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use cbindgen::{Builder, Config};
@@ -23,25 +22,19 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if options.check {
         return check();
     }
-    let path = path();
+    let path = repo::root().join(PATH);
     fs::write(&path, text()?).with_context(|| format!("writing {}", path.display()))?;
-    println!("wrote {}", path.display());
+    println!("wrote {PATH}");
     Ok(())
 }
 
 /// Fails if the header is not what the crate says.
 pub(crate) fn check() -> Result<()> {
-    let path = path();
-    let written = fs::read_to_string(&path).unwrap_or_default();
-    if written != text()? {
-        bail!("{} is stale; write it anew: cargo xtask header", path.display());
+    if fs::read_to_string(repo::root().join(PATH)).unwrap_or_default() != text()? {
+        bail!("{PATH} is stale; write it anew: cargo xtask header");
     }
-    println!("{} is up to date", path.display());
+    println!("{PATH} is up to date");
     Ok(())
-}
-
-fn path() -> PathBuf {
-    repo::root().join(PATH)
 }
 
 fn text() -> Result<String> {

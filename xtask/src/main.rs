@@ -17,14 +17,13 @@ mod screenshots;
 mod shell;
 mod suite;
 mod tidy;
-mod toolchain;
 mod tools;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Project automation.
+/// Automation of the project Earmark.
 #[derive(Parser)]
 #[command(name = "cargo xtask", version)]
 struct Cli {

@@ -1,11 +1,11 @@
-//! Tools of cargo, each of one version, compiled where it is missing.
+//! Tools of cargo, each of one version, compiled where it is missing; and targets of Rust.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::shell;
+use crate::{peers, shell};
 
 /// A crate with a program of its name, and its version.
 #[derive(Clone, Copy)]
@@ -48,6 +48,22 @@ fn cache() -> Result<PathBuf> {
 /// Checks licences, sources and versions of all dependencies by `deny.toml`.
 pub(crate) fn check_dependencies() -> Result<()> {
     let mut deny = DENY.command()?;
-    deny.args(["--offline", "--all-features", "check", "--hide-inclusion-graph"]);
+    deny.args(["--locked", "--all-features", "check", "--hide-inclusion-graph"]);
     shell::run(deny.args(["--allow", "duplicate", "licenses", "bans", "sources"]))
+}
+
+/// Whether there is a standard library for the target; asks rustup for it if there is none.
+pub(crate) fn ensure_target(target: &str) -> bool {
+    if !is_installed(target) && peers::find_rustup() {
+        println!("rustup target add {target}");
+        // A failure shows in what is looked at below.
+        let _ = shell::succeeds(Command::new("rustup").args(["target", "add", target]));
+    }
+    is_installed(target)
+}
+
+fn is_installed(target: &str) -> bool {
+    let mut rustc = shell::command("rustc");
+    let directory = shell::output(rustc.args(["--print", "target-libdir", "--target", target]));
+    directory.is_ok_and(|directory| Path::new(directory.trim()).is_dir())
 }

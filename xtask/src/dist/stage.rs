@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::install::{self, Places, copy};
-use crate::{repo, shell, toolchain};
+use crate::{repo, shell, tools};
 
 /// What a static command is compiled for.
 const MUSL: &str = "x86_64-unknown-linux-musl";
@@ -49,7 +49,7 @@ pub(super) struct Build {
 pub(super) enum Flavour {
     /// For the distribution's libc.
     Native,
-    /// Static.
+    /// Static, for any distribution.
     Musl,
 }
 
@@ -120,7 +120,7 @@ impl Build {
     /// Compiles the static command.
     pub(super) fn compile_musl(&self) -> Result<()> {
         ensure!(
-            toolchain::ensure_target(MUSL),
+            tools::ensure_target(MUSL),
             "no standard library for {MUSL}; get it with: rustup target add {MUSL}"
         );
         let mut cargo = self.cargo(&["build", "--target", MUSL, "-p", COMMAND]);

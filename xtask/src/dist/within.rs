@@ -24,7 +24,7 @@ pub(crate) struct Options {
     /// Without mounting /proc, /sys and /dev
     #[arg(long)]
     empty: bool,
-    /// The directory
+    /// The directory that becomes the root
     root: PathBuf,
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]

@@ -28,35 +28,27 @@ const SIGNS: [&str; 8] = [
 const TARGETS: &str = "| target | files |";
 const OTHERS: &str = "| files | why |";
 
-/// What the code has of both.
+/// Files that parse, with the first line that does, and targets that a test replays.
 #[derive(Debug, Default)]
 pub(super) struct Parsers {
-    /// Files that parse, and the first line that does.
     files: Vec<(String, usize)>,
-    /// Targets that a test replays.
     replayed: Vec<String>,
 }
 
-/// A row of the list.
-struct Row<'a> {
-    line: usize,
-    /// The target; none in the second table.
-    target: Option<&'a str>,
-    files: Vec<&'a str>,
-}
+/// A row of the list: its line, its target, if it is of the first table, and its files.
+type Row<'a> = (usize, Option<&'a str>, Vec<&'a str>);
 
 impl Parsers {
     /// Looks at a file of Rust.
     pub(super) fn look(&mut self, source: &Source) {
         let calls = source.text.split("replay_corpus(\"").skip(1);
         self.replayed.extend(calls.filter_map(|call| Some(call.split_once('"')?.0.to_owned())));
-        if !source.name.starts_with("crates/") || !source.name.contains("/src/") {
+        let is_test = ["tests.rs", "checks.rs"].iter().any(|end| source.name.ends_with(end));
+        if is_test || !source.name.starts_with("crates/") || !source.name.contains("/src/") {
             return;
         }
-        let is_test = |name: &str| name.ends_with("tests.rs") || name.ends_with("checks.rs");
         let code = source.code.split("\n#[cfg(test)]\nmod tests").next().unwrap_or_default();
-        let parses = |line: &str| SIGNS.iter().any(|sign| line.contains(sign));
-        let first = code.lines().position(parses).filter(|_| !is_test(&source.name));
+        let first = code.lines().position(|line| SIGNS.iter().any(|sign| line.contains(sign)));
         self.files.extend(first.map(|line| (source.name.clone(), line + 1)));
     }
 
@@ -73,32 +65,31 @@ impl Parsers {
         let mut problems = Vec::new();
         let mut problem =
             |file: &str, line, what| problems.push(Problem { file: file.into(), line, what });
-        let built: Vec<&str> = manifest
+        let built = manifest
             .lines()
-            .filter_map(|line| line.strip_prefix("path = \"fuzz_targets/")?.strip_suffix(".rs\""))
-            .collect();
-        for target in &built {
-            if !rows.iter().any(|row| row.target == Some(target)) {
-                problem(PAGE, 1, format!("target {target} is missing; add a row with its files"));
+            .filter_map(|line| line.strip_prefix("path = \"fuzz_targets/")?.strip_suffix(".rs\""));
+        let built: Vec<&str> = built.collect();
+        for target in built.iter().filter(|it| !rows.iter().any(|row| row.1 == Some(**it))) {
+            problem(PAGE, 1, format!("target {target} is missing; add a row with its files"));
+        }
+        for (line, target, files) in &rows {
+            for file in files.iter().filter(|file| !names.iter().any(|it| is_of(it, file))) {
+                problem(PAGE, *line, format!("{file} does not exist; name what is there now"));
+            }
+            let Some(target) = target else { continue };
+            let is_replayed = self.replayed.iter().any(|replayed| replayed == target);
+            for (is_so, what) in [
+                (built.contains(target), format!("{target} is no target of {MANIFEST}")),
+                (has_corpus(target), format!("{target} has no inputs in fuzz/corpus")),
+                (is_replayed, format!("no test calls replay_corpus(\"{target}\", ...)")),
+            ] {
+                if !is_so {
+                    problem(PAGE, *line, what);
+                }
             }
         }
-        for row in &rows {
-            for file in row.files.iter().filter(|file| !names.iter().any(|it| is_of(it, file))) {
-                problem(PAGE, row.line, format!("{file} does not exist; name what is there now"));
-            }
-            let Some(target) = row.target else { continue };
-            if !built.contains(&target) {
-                problem(PAGE, row.line, format!("{target} is no target of {MANIFEST}"));
-            }
-            if !has_corpus(target) {
-                problem(PAGE, row.line, format!("{target} has no inputs in fuzz/corpus"));
-            }
-            if !self.replayed.iter().any(|replayed| replayed == target) {
-                problem(PAGE, row.line, format!("no test calls replay_corpus(\"{target}\", ...)"));
-            }
-        }
-        let listed = |file: &str| rows.iter().flat_map(|row| &row.files).any(|it| is_of(file, it));
-        for (file, line) in self.files.iter().filter(|(file, _)| !listed(file)) {
+        let is_listed = |file: &str| rows.iter().flat_map(|row| &row.2).any(|it| is_of(file, it));
+        for (file, line) in self.files.iter().filter(|(file, _)| !is_listed(file)) {
             let what = format!("it parses; name its fuzzer, or why it has none, in {PAGE}");
             problem(file, *line, what);
         }
@@ -113,22 +104,22 @@ fn is_of(file: &str, named: &str) -> bool {
 
 /// The rows of both tables.
 fn rows(page: &str) -> Vec<Row<'_>> {
-    let (mut rows, mut table) = (Vec::new(), None);
+    let (mut rows, mut is_first) = (Vec::new(), None);
     for (line, text) in (1..).zip(page.lines()) {
         if text.starts_with(TARGETS) || text.starts_with(OTHERS) {
-            table = Some(text.starts_with(TARGETS));
+            is_first = Some(text.starts_with(TARGETS));
         } else if !text.starts_with('|') {
-            table = None;
+            is_first = None;
         }
         let cells: Vec<&str> = text.split('|').map(str::trim).collect();
-        let (target, files) = match (table, &cells[..]) {
+        let (target, files) = match (is_first, &cells[..]) {
             (Some(true), [_, target, files, ..]) => (Some(target.trim_matches('`')), *files),
             (Some(false), [_, files, ..]) => (None, *files),
             _ => continue,
         };
         let files: Vec<&str> = files.split('`').skip(1).step_by(2).collect();
         if !files.is_empty() {
-            rows.push(Row { line, target, files });
+            rows.push((line, target, files));
         }
     }
     rows

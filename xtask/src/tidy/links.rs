@@ -15,7 +15,7 @@ pub(super) fn check(name: &str, text: &str, exists: impl Fn(&str) -> bool) -> Ve
         }
         for link in relative_links(content) {
             if !exists(link) {
-                let what = format!("{link} does not exist; mend the link or add the file");
+                let what = format!("{link} does not exist; correct the link or add the file");
                 problems.push(Problem { file: name.into(), line, what });
             }
         }

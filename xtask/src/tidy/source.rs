@@ -1,4 +1,4 @@
-//! Rust text, told apart into code, comments and literals.
+//! Rust text, divided into code, comments and literals.
 
 /// What a character belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
