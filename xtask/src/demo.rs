@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::{repo, shell};
@@ -30,7 +30,10 @@ pub(crate) fn run() -> Result<()> {
             .with_context(|| format!("the demo should have written {}", file.display()))
     };
     check_json(&read(&json)?).with_context(|| json.display().to_string())?;
-    check_html(&read(&report)?).with_context(|| report.display().to_string())
+    let page = read(&report)?;
+    let is_whole = page.contains("<svg") && page.trim_end().ends_with("</html>");
+    ensure!(is_whole, "{} is no whole page", report.display());
+    Ok(())
 }
 
 fn check_json(text: &str) -> Result<()> {
@@ -42,24 +45,6 @@ fn check_json(text: &str) -> Result<()> {
         settings.iter().flat_map(|it| it.split(|c: char| !c.is_ascii_alphabetic())).collect();
     let missing: Vec<_> = STRATEGIES.into_iter().filter(|it| !words.contains(it)).collect();
     ensure!(missing.is_empty(), "no result for {}", missing.join(", "));
-    Ok(())
-}
-
-/// The page must look the same on a machine without a network, and next to no other file.
-fn check_html(page: &str) -> Result<()> {
-    ensure!(page.contains("<svg") && page.trim_end().ends_with("</html>"), "no whole page");
-    for start in ["<link", "<script", "<iframe", "@import"] {
-        ensure!(!page.contains(start), "the page has {start}; put what it needs into the page");
-    }
-    for reference in ["src=\"", "src='", "url(", "xlink:href=\""] {
-        for (at, _) in page.match_indices(reference) {
-            let target = page[at + reference.len()..].trim_start_matches(['"', '\'']);
-            if !target.starts_with("data:") && !target.starts_with('#') {
-                let shown: String = target.chars().take(40).collect();
-                bail!("the page loads {shown}...; put it into the page as a data: address");
-            }
-        }
-    }
     Ok(())
 }
 
@@ -76,20 +61,5 @@ mod tests {
         let error = check_json(&all.replace("stream", "steam")).unwrap_err();
         assert_eq!(error.to_string(), "no result for stream");
         assert!(check_json("{").is_err());
-    }
-
-    #[test]
-    fn page_that_loads_anything_is_refused() {
-        let page = |body: &str| format!("<html><svg fill='url(#a)'></svg>{body}</html>\n");
-        check_html(&page("<img src=\"data:image/png;base64,AA\">")).unwrap();
-        for body in [
-            "<script>1</script>",
-            "<link rel=stylesheet href=a.css>",
-            "<img src=\"logo.png\">",
-            "<style>a{background:url('x.png')}</style>",
-        ] {
-            assert!(check_html(&page(body)).is_err(), "{body}");
-        }
-        assert!(check_html("<html><svg>").is_err());
     }
 }

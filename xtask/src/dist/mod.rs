@@ -85,7 +85,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         report.steps.push(("container image", image));
     }
     if options.twice {
-        twice::compare(&build, &artefacts.all())?;
+        twice::compare(&build, &report)?;
         report.is_reproduced = true;
     }
     report.write_sums(&build)?;

@@ -37,6 +37,16 @@ impl Totals {
         Ok(())
     }
 
+    /// The names of all artefacts.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.artefacts.iter().map(|it| it.name.as_str())
+    }
+
+    /// The SHA-256 of an artefact.
+    pub(super) fn sum(&self, name: &str) -> Option<&str> {
+        Some(&self.artefacts.iter().find(|it| it.name == name)?.sha256)
+    }
+
     /// Writes the sums as `sha256sum --check` reads them.
     pub(super) fn write_sums(&self, build: &Build) -> Result<()> {
         let line = |it: &Artefact| format!("{}  {}\n", it.sha256, it.name);

@@ -61,8 +61,6 @@ pub(crate) fn ensure_packaging(has_image: bool) -> Result<()> {
 }
 
 fn get(groups: &[&str], directory: &str, install: bool) -> Result<()> {
-    toolchain_component("fmt", "rustfmt")?;
-    toolchain_component("clippy", "clippy")?;
     let wanted = list::programs(groups)?;
     let missing = missing(&wanted);
     if missing.is_empty() {
@@ -146,23 +144,6 @@ fn advice(missing: &[HostProgram], installer: &str) -> String {
     let packages: Vec<_> = missing.iter().map(|it| it.packages[at].as_str()).collect();
     let (names, packages) = (names.join(", "), packages.join(" "));
     format!("the tests need {names}; install with:\n  {command} {packages}")
-}
-
-fn toolchain_component(subcommand: &str, component: &str) -> Result<()> {
-    let present = || shell::succeeds(&mut shell::cargo([subcommand, "--version"]));
-    if present() {
-        return Ok(());
-    }
-    if !find_rustup() {
-        bail!(
-            "`cargo {subcommand}` is missing; install your distribution's package of {component}"
-        );
-    }
-    shell::run(Command::new("rustup").args(["component", "add", component]))?;
-    if !present() {
-        bail!("`cargo {subcommand}` still fails after `rustup component add {component}`");
-    }
-    Ok(())
 }
 
 /// Whether there is a rustup to ask for components and targets.
