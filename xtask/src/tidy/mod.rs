@@ -4,6 +4,7 @@ mod fuzzers;
 mod layers;
 mod links;
 mod map;
+mod names;
 mod problem;
 mod published;
 mod sizes;
@@ -17,6 +18,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::repo;
 use fuzzers::Parsers;
+use names::Names;
 use problem::Problem;
 use source::Source;
 
@@ -40,6 +42,7 @@ fn check(root: &Path) -> Result<(usize, Vec<Problem>)> {
     problems.extend(published::check(&metadata));
     let files = repo::files(root, &["rs", "md", "toml", "html", "css", "yml"])?;
     let (mut names, mut code, mut parsers) = (Vec::new(), String::new(), Parsers::default());
+    let mut types = Names::default();
     for path in &files {
         let text = fs::read_to_string(path).with_context(|| format!("reading {path:?}"))?;
         let name = path.strip_prefix(root).unwrap_or(path).to_string_lossy();
@@ -49,15 +52,21 @@ fn check(root: &Path) -> Result<(usize, Vec<Problem>)> {
             problems.extend(layers::check(&source));
             problems.extend(sizes::check(&source));
             problems.extend(words::check(&source));
+            if name != words::FILE {
+                problems.extend(words::check_style(&name, &text, Some(&source)));
+            }
             parsers.look(&source);
+            types.look(&source);
             code += &source.code;
         } else if name.ends_with(".md") {
+            problems.extend(words::check_style(&name, &text, None));
             problems.extend(links::check(&name, &text, |link| {
                 path.parent().is_some_and(|directory| directory.join(link).exists())
             }));
         }
         names.push(name.into_owned());
     }
+    problems.extend(types.check());
     let read = |name: &str| fs::read_to_string(root.join(name)).context(name.to_owned());
     for page in map::PAGES {
         problems.extend(map::check(page, &read(page)?, &names, &code));

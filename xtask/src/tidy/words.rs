@@ -19,6 +19,36 @@ const NOT_IN_THE_CORE: [(&str, &str); 8] = [
 /// Words that say that something is not done; clippy knows more of them.
 const NOT_ANYWHERE: [&str; 2] = ["#[ignore", "FIXME"];
 
+/// The list of them, which is not checked for them.
+pub(super) const FILE: &str = "xtask/src/tidy/words.rs";
+
+/// Words with a manner, in text and in names, and what kernel and protocol engineers write.
+const REJECTED: [(&str, &str); 10] = [
+    ("told", "reported, printed, given"),
+    ("whom", "the host, the caller, the peer"),
+    ("whoever", "any process that"),
+    ("nobody", "no process, no host, no user"),
+    ("everybody", "all hosts, any user"),
+    ("torment", "stress-test"),
+    ("wishes", "options, requests"),
+    ("mend", "repair, reconnect"),
+    ("deed", "action"),
+    ("deeds", "actions"),
+];
+
+/// The same, in names alone: a part of one, as it is written in `snake_case`, or in capitals.
+const REJECTED_NAMES: [(&str, &str); 9] = [
+    ("story", "what it is: sequence, narration, description"),
+    ("stories", "what they are"),
+    ("Life", "options, state, lifetime"),
+    ("Said", "output, answer, reply"),
+    ("Heard", "received, input"),
+    ("DOUBT", "a penalty: of what?"),
+    ("VAGUE", "a width: of what?"),
+    ("TELLING", "a threshold: of what?"),
+    ("SURER", "a margin: of what?"),
+];
+
 /// Directories at the root of one machine or another.
 const MACHINE_DIRECTORIES: [&str; 4] = ["work", "root", "home", "Users"];
 
@@ -60,6 +90,70 @@ pub(super) fn check(source: &Source) -> Vec<Problem> {
     problems
 }
 
+/// Checks the text of a file of Rust or of a document for [`REJECTED`] words, and a file of Rust
+/// for such names and for doc comments that say nothing.
+pub(super) fn check_style(name: &str, text: &str, source: Option<&Source>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut problem = |line, what| problems.push(Problem { file: name.into(), line, what });
+    for (line, content) in (1..).zip(text.lines()) {
+        let lower = content.to_lowercase();
+        for (word, better) in REJECTED.iter().filter(|(word, _)| lower.contains(word)) {
+            // Fields of JSON and users of Unix keep their names.
+            let content = content.replace(&format!("\"{word}\""), "");
+            if has_part(&content.replace(&format!("`{word}`"), ""), word) {
+                problem(line, format!("{word}: write {better}"));
+            }
+        }
+    }
+    let Some(source) = source else { return problems };
+    for (line, content) in (1..).zip(source.code.lines()) {
+        let in_line = REJECTED_NAMES.iter().filter(|(word, _)| has_part(content, word));
+        in_line.for_each(|(word, better)| problem(line, format!("{word} as a name: {better}")));
+    }
+    for (line, words) in docs(&source.prose) {
+        if words.split_whitespace().count() < 3 {
+            problem(line, format!("`{}`: say what it is, unit, range; or drop it", words.trim()));
+        }
+    }
+    problems
+}
+
+/// Whether a word stands in a line, alone or as a part of a name: `ThisName` and `this_name` have
+/// two parts each. One that is written with a capital is meant so.
+fn has_part(line: &str, word: &str) -> bool {
+    let is_exact = word.starts_with(char::is_uppercase);
+    let text = if is_exact { line.to_owned() } else { line.to_lowercase() };
+    // Where lengths differ the places do, too.
+    text.len() == line.len()
+        && text.match_indices(word).any(|(at, _)| {
+            let (before, after) = (line[..at].chars().next_back(), &line[at + word.len()..]);
+            let (first, next) = (line[at..].chars().next(), after.chars().next());
+            let begins = first.is_some_and(char::is_uppercase)
+                || before.is_none_or(|c| !c.is_alphanumeric());
+            let ends = next.is_none_or(|c| !c.is_alphanumeric() || c.is_uppercase());
+            begins && ends
+        })
+}
+
+/// The first line of each doc comment, and its words.
+fn docs(prose: &str) -> Vec<(usize, String)> {
+    let (mut docs, mut is_open) = (Vec::<(usize, String)>::new(), false);
+    for (line, content) in (1..).zip(prose.lines()) {
+        let content = content.trim_start();
+        let words = content.strip_prefix("///").or_else(|| content.strip_prefix("//!"));
+        match (words, docs.last_mut()) {
+            (Some(words), Some((_, all))) if is_open => {
+                all.push(' ');
+                all.push_str(words);
+            }
+            (Some(words), _) => docs.push((line, words.to_owned())),
+            (None, _) => {}
+        }
+        is_open = words.is_some();
+    }
+    docs
+}
+
 /// Checks a file of any kind for paths that exist on one machine only.
 pub(super) fn check_paths(name: &str, text: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -76,7 +170,7 @@ pub(super) fn check_paths(name: &str, text: &str) -> Vec<Problem> {
 
 fn has_absolute_path(line: &str, start: &str) -> bool {
     line.match_indices(start).any(|(at, _)| {
-        // Inside a longer path or an address it is nobody's root.
+        // Inside a longer path or an address it is no root.
         let before = line[..at].chars().next_back();
         !before.is_some_and(|c| c.is_alphanumeric() || "._-~}/*".contains(c))
     })
@@ -114,6 +208,28 @@ mod tests {
             assert_eq!(words("xtask/src/a.rs", &format!("// {word}")), [word]);
             assert!(words("xtask/src/a.rs", &format!("let a = \"{word}\";")).is_empty());
         }
+    }
+
+    #[test]
+    fn words_with_a_manner_and_docs_without_meaning_are_found() {
+        let lines = |text: &str| -> Vec<usize> {
+            let source = Source::new("a.rs", text);
+            check_style("a.rs", text, Some(&source)).iter().map(|it| it.line).collect()
+        };
+        for (word, _) in REJECTED {
+            for text in [format!("// a {word} b"), format!("fn is_{word}() {{}}")] {
+                assert_eq!(lines(&text), [1], "{text}");
+            }
+            let others = format!("// a{word}b `{word}`\nlet a = \"{word}\";");
+            assert!(lines(&others).is_empty(), "{word}");
+        }
+        for (word, _) in REJECTED_NAMES {
+            assert_eq!(lines(&format!("struct A{{ {word}: u8 }}")), [1], "{word}");
+            assert!(lines(&format!("// {word}\nlet a = \"{word}\";")).is_empty(), "{word}");
+        }
+        assert_eq!(lines("enum StoryLine {}\nstruct Lifetime;\nfn said() {}"), [1]);
+        assert_eq!(lines("/// It.\nx: u8,\n    /// A frame.\n//! What it is.\n"), [1]);
+        assert_eq!(lines("    /// A frame.\n\n/// Bytes of\n/// it.\n// It.\n"), [1]);
     }
 
     #[test]
