@@ -239,13 +239,15 @@ impl<'a> Answer<'a> {
     }
 }
 
+type Ended = Result<Option<Completed<CallerSegments>>, MxError>;
+
 /// The end of one request, which `look` looks for; the request is NULL from then on.
 fn one(
     endpoint: earmark_mx_endpoint_t,
     request: Option<&mut earmark_mx_request_t>,
     status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
     result: Option<&mut MaybeUninit<u32>>,
-    look: impl FnOnce(&OpenEndpoint, RequestId) -> Result<Option<Completed<CallerSegments>>, MxError>,
+    look: impl FnOnce(&OpenEndpoint, RequestId) -> Ended,
 ) -> earmark_mx_return_t {
     handles::on(endpoint, |open| {
         let (request, answer) = (held(request)?, Answer::new(status, result)?);
@@ -261,7 +263,7 @@ fn one(
 /// The first end that is to be reported.
 fn any(
     open: &OpenEndpoint,
-    take: impl Fn() -> Result<Option<Completed<CallerSegments>>, MxError>,
+    take: impl Fn() -> Ended,
 ) -> Result<Option<earmark_mx_status_t>, Failure> {
     loop {
         let Some(completed) = take()? else { return Ok(None) };

@@ -155,9 +155,9 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         }
     }
 
-    /// Begins to connect (`mx_iconnect`). Messages may be sent to the peer at once. If it ends as
-    /// [`RequestError::Restarted`], there was a connection to an earlier instance of the peer: begin
-    /// again.
+    /// Begins to connect (`mx_iconnect`). Messages may be sent to the peer at once. If it ends with
+    /// [`RequestError::Restarted`], there was a connection to an earlier instance of the peer:
+    /// begin again.
     ///
     /// # Errors
     /// If this endpoint is being closed, or its port is broken.

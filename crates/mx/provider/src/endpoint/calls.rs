@@ -196,7 +196,8 @@ macro_rules! table {
         use crate::abi::transfers::{FidEp, $message, $ops};
         use crate::memory::borrow_iov;
 
-        pub(in crate::endpoint) static OPS: $ops = $ops { size: size_of::<$ops>(), $($field: $call),* };
+        pub(in crate::endpoint) static OPS: $ops =
+            $ops { size: size_of::<$ops>(), $($field: $call),* };
 
         unsafe extern "C" fn recv(
             ep: *mut FidEp,
