@@ -361,7 +361,7 @@ fn a_script_runs_by_the_guests_own_clock() {
         guest.await_ready(PATIENCE).unwrap();
         let mut events: Vec<_> = guest.events().iter().collect();
         assert!(guest.await_end(PATIENCE));
-        assert_eq!(events.pop(), Some((0, Event::PoweringOff)));
+        assert_eq!(events.pop(), Some((0, GuestEvent::PoweringOff)));
         events.sort_by_key(|(program, _)| *program);
         let expected = [
             (1, GuestEvent::Started),

@@ -4,9 +4,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use lab::host::Host;
+use lab::station::Station;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use lab::station::Station;
 
 use crate::support::{
     Directory, EARMARK, ENDLESS, Ended, Lab, earmark, in_network, lab_run, needs, on_host,

@@ -4,13 +4,13 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
 use lab::host::Host;
+use lab::station::Station;
 use lab::tap::Tap;
 use netdev::Root;
 use netdev::deferral::{Deferral, write_deferral};
 use netdev::ethtool::{Coalesce, Ethtool, Parameter};
 use serde_json::{Value, json};
 use sys::netlink::Netlink;
-use lab::station::Station;
 
 use crate::support::{
     Directory, EARMARK, Ended, earmark, has, in_network, needs, on_host, run, run_line,
