@@ -1,5 +1,5 @@
-//! What the pure cores share: time that is passed in, random numbers that come from a seed,
-//! numbers with units as text, and quantiles.
+//! What the pure cores share: time that is passed in, random numbers that come from a seed, and
+//! numbers with units as text.
 //!
 //! `nic` and `mx` know nothing of each other, and yet a simulator hands both the same moment. A
 //! moment counts nanoseconds from whatever the caller chose as zero: no clock is read here. Spans
@@ -21,12 +21,10 @@
 //! |---|---|
 //! | [`time`] | moments and spans |
 //! | [`prng`] | random numbers from a seed |
-//! | [`quantiles`] | a distribution of times as it is printed |
 //! | [`quantity`] | numbers with units, read from text |
 #![no_std]
 #![forbid(unsafe_code)]
 
 pub mod prng;
-pub mod quantiles;
 pub mod quantity;
 pub mod time;

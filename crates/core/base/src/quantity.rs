@@ -92,7 +92,7 @@ impl fmt::Display for QuantityError {
         match self {
             Self::NotOne(Unit::Count) => f.write_str("is not a number without a unit, such as 16"),
             Self::NotOne(unit) => {
-                write!(f, "is not {} (alone: {})", unit.examples(), unit.plural())
+                write!(f, "is not {} (alone: {})", unit.words().0, unit.plural())
             }
             Self::NotWhole(Unit::Count) => f.write_str("is not a whole number"),
             Self::NotWhole(unit) => write!(f, "is not a whole number of {}", unit.plural()),
@@ -126,49 +126,31 @@ impl Unit {
         matches!(self, Self::Mbit | Self::PerSecond)
     }
 
-    const fn examples(self) -> &'static str {
+    /// Examples, what a number counts, and what is written behind it.
+    const fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Self::Nanos | Self::Micros => "a time such as 20us or 1.5ms",
-            Self::Seconds => "a time such as 2s, 300ms or 5m",
-            Self::Mbit => "a bit rate such as 900Mbit or 2.5Gbit",
-            Self::PerSecond => "a number a second such as 20000 or 20k",
-            Self::Cores => "a share of processors such as 30% or 1.5 cores",
-            Self::Percent => "a percentage such as 0.5 or 0.5%",
-            Self::Bytes => "a size such as 1500 or 64KiB",
-            Self::Count => "a number such as 16",
+            Self::Nanos => ("a time such as 20us or 1.5ms", "nanoseconds", "ns"),
+            Self::Micros => ("a time such as 20us or 1.5ms", "microseconds", "us"),
+            Self::Seconds => ("a time such as 2s, 300ms or 5m", "seconds", "s"),
+            Self::Mbit => ("a bit rate such as 900Mbit or 2.5Gbit", "Mbit/s", "Mbit"),
+            Self::PerSecond => ("a number a second such as 20000 or 20k", "times a second", "/s"),
+            Self::Cores => ("a share of processors such as 30% or 1.5 cores", "cores", " cores"),
+            Self::Percent => ("a percentage such as 0.5 or 0.5%", "percent", "%"),
+            Self::Bytes => ("a size such as 1500 or 64KiB", "bytes", "B"),
+            Self::Count => ("a number such as 16", "", ""),
         }
     }
 
     /// What a number of it counts: `microseconds`.
     #[must_use]
     pub const fn plural(self) -> &'static str {
-        match self {
-            Self::Nanos => "nanoseconds",
-            Self::Micros => "microseconds",
-            Self::Seconds => "seconds",
-            Self::Mbit => "Mbit/s",
-            Self::PerSecond => "times a second",
-            Self::Cores => "cores",
-            Self::Percent => "percent",
-            Self::Bytes => "bytes",
-            Self::Count => "",
-        }
+        self.words().1
     }
 
     /// What is written behind a number of it, without a space: `us`.
     #[must_use]
     pub const fn suffix(self) -> &'static str {
-        match self {
-            Self::Nanos => "ns",
-            Self::Micros => "us",
-            Self::Seconds => "s",
-            Self::Mbit => "Mbit",
-            Self::PerSecond => "/s",
-            Self::Cores => " cores",
-            Self::Percent => "%",
-            Self::Bytes => "B",
-            Self::Count => "",
-        }
+        self.words().2
     }
 
     /// A whole number in a range, and in that of its type.

@@ -9,7 +9,7 @@
 //! that three digits promise. Longer than 60 s counts as 60 s. Count, minimum, maximum and mean are
 //! exact in any case.
 
-use base::quantiles::Quantiles;
+use crate::quantiles::Quantiles;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 

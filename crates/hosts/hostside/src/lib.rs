@@ -63,7 +63,7 @@
 //! |---|---|
 //! | [`trace`] | the last events of a port |
 //! | [`times`] | spans of time, counted: holds, round trips |
-//! | [`distribution`] | the same as results have them |
+//! | [`distribution`], [`quantiles`] | the same as results have them; as they are printed |
 //! | [`processor`], [`charge`], [`work`] | what a host costs its processor, where time is virtual |
 
 #![forbid(unsafe_code)]
@@ -73,6 +73,7 @@ pub mod distribution;
 mod host;
 mod port;
 pub mod processor;
+pub mod quantiles;
 pub mod times;
 pub mod trace;
 pub mod work;

@@ -12,7 +12,7 @@
 
 pub mod client;
 
-use base::quantiles::Quantiles;
+use hostside::quantiles::Quantiles;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

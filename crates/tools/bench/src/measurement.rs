@@ -1,7 +1,7 @@
 //! What every world returns: one type for one experiment under one setting.
 //!
-//! The JSON form is versioned by [`report::json`]; `docs/json.md` describes it. Times are microseconds,
-//! rates are per second, CPU is in cores (1.0 is one core, busy all the time).
+//! The JSON form is versioned by [`report::json`]; `docs/json.md` describes it. Times are
+//! microseconds, rates are per second, CPU is in cores (1.0 is one core, busy all the time).
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::histogram::{self, Bin};
 use crate::records::{Counter, Distribution, Record, Series, Timing};
 use crate::slice::{Busy, NicRecord, NotMeasured, Part, PortRecord, Slice};
 
-pub use base::quantiles::Quantiles;
+pub use hostside::quantiles::Quantiles;
 
 /// CPU time per second, in cores.
 #[derive(Clone, Copy, Debug, Default, Serialize)]

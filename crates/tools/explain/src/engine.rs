@@ -1,8 +1,8 @@
 //! From events to the paths of requests. Pure.
 //!
 //! A packet that arrives is an [`Arrival`]: what its processor did just before (interrupt, software
-//! interrupt), that it entered the stack, that a socket got it, which thread that woke. A call that sends
-//! is a [`Departure`]: which packet it gave to a device, when the driver had it. A request is a
+//! interrupt), that it entered the stack, that a socket got it, which thread that woke. A call that
+//! sends is a [`Departure`]: which packet it gave to a device, when the driver had it. A request is a
 //! departure, and the first arrival on the same socket after it, up to the return of the call that
 //! takes it; a served request is the other way round. Which of the two a socket is for, its events
 //! do not show: an answer is followed by the next request just as a request is by its answer. So
@@ -12,7 +12,7 @@
 //! is ready, and of receiving; a packet's in those of the device and of copying. Where a kernel
 //! has no event that names the socket, the packet that was copied shows it.
 //!
-//! SystemCall [`Engine::see`] with events in the order of their times. Where events were lost nothing is
+//! Call [`Engine::see`] with events in the order of their times. Where events were lost nothing is
 //! guessed: all that was under way is forgotten, and counted.
 
 use std::collections::{BTreeMap, VecDeque};

@@ -5,7 +5,7 @@
 //! ([`super::traffic`]): what a handshake does not take, the far program takes; what is quicker
 //! back to back was asleep; answers to a pair that come together were held together.
 
-use base::quantiles::Quantiles;
+use hostside::quantiles::Quantiles;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -45,7 +45,7 @@ pub enum OwnHold {
 const FEW_STAMPS: usize = 5;
 
 impl OwnHold {
-    /// The hold by stamps, where the NIC does not count: how long it `kept` answers, in nanoseconds.
+    /// The hold by stamps, where the NIC does not count: how long it `kept` answers, in ns.
     pub fn or_stamped(self, kept: &[u64]) -> Self {
         match (self, quantiles(kept.iter().copied())) {
             (Self::Set { .. } | Self::Unknown, Some(hold_us)) if kept.len() >= FEW_STAMPS => {

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use base::quantiles::nearest_rank;
+use hostside::quantiles::nearest_rank;
 
 use super::engine::{Path, Role};
 use super::event_requests::Target;
@@ -42,7 +42,7 @@ pub struct Settings {
     pub seconds: f64,
 }
 
-/// Asks, and explains; `each` gets every request's nanoseconds in a stage, for all stages that occur.
+/// Asks, and explains; `each` gets every request's nanoseconds in each stage that occurs.
 pub fn explain(settings: &Settings, each: impl FnMut(Stage, u64)) -> Result<Report> {
     let addresses = resolve(&settings.host, settings.port)?;
     let manner = Manner {

@@ -25,11 +25,7 @@ impl Signals {
     pub(super) fn pass_on(&mut self, child: &Child) -> Result<bool> {
         let mut any = false;
         for signal in self.coming.pending() {
-            // The first Ctrl-C at a terminal reaches the program by itself.
-            if signal != SIGINT || self.is_repeated || !is_in_foreground() {
-                send(&open(child)?, signal);
-            }
-            self.is_repeated = true;
+            pass_on(&open(child)?, signal, &mut self.is_repeated);
             any = true;
         }
         Ok(any)
@@ -42,10 +38,7 @@ impl Signals {
         let handle = coming.handle();
         let thread = std::thread::spawn(move || {
             for signal in coming.forever() {
-                if signal != SIGINT || is_repeated || !is_in_foreground() {
-                    send(&program, signal);
-                }
-                is_repeated = true;
+                pass_on(&program, signal, &mut is_repeated);
             }
         });
         let status = child.wait().context("wait for the program");
@@ -60,11 +53,14 @@ fn open(child: &Child) -> Result<OwnedFd> {
     pidfd_open(Pid::from_child(child), PidfdFlags::empty()).context("open the program")
 }
 
-/// Sends a signal; a program that has ended needs none.
-fn send(program: &impl AsFd, signal: i32) {
-    if let Some(signal) = Signal::from_named_raw(signal) {
+/// Sends a signal, unless it is the first Ctrl-C at a terminal, which reaches the program by itself;
+/// a program that has ended needs none.
+fn pass_on(program: &impl AsFd, signal: i32, is_repeated: &mut bool) {
+    let is_by_itself = signal == SIGINT && !*is_repeated && is_in_foreground();
+    if let Some(signal) = Signal::from_named_raw(signal).filter(|_| !is_by_itself) {
         let _ = pidfd_send_signal(program, signal);
     }
+    *is_repeated = true;
 }
 
 /// Whether a terminal sends its signals to the group of this process, which is the program's.

@@ -38,8 +38,8 @@ impl Stamper {
     }
 
     /// Sends `request`, waits until as much has come back, and returns how long the NIC kept the
-    /// last of it, in nanoseconds; `None` if something has no stamp of the NIC, as where stamping is
-    /// off (`hwstamp_ctl`).
+    /// last of it, in nanoseconds; `None` if something has no stamp of the NIC, as where stamping
+    /// is off (`hwstamp_ctl`).
     pub(crate) fn ask(&self, request: &[u8]) -> io::Result<Option<u64>> {
         send(self.0.socket(), request, SendFlags::NOSIGNAL)?;
         let mut answer = vec![0; request.len()];

@@ -4,7 +4,7 @@
 //! columns that do: *typical*, the mean of the requests in the middle tenth by their total, and
 //! *slow*, the mean of the slowest hundredth.
 
-use base::quantiles::{Quantiles, nearest_rank};
+use hostside::quantiles::{Quantiles, nearest_rank};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use infer::{Abilities, Far, Length};
 use rustix::net::sockopt::{self, set_socket_recv_buffer_size, set_socket_send_buffer_size};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sys::clock::wall_clock_nanos;
 use sys::stamps::Stamped;
@@ -52,7 +53,7 @@ const READ_WITHIN: Duration = Duration::from_secs(5);
 const UNASKED: &str = "it sends more than it is asked for; it is no echo";
 
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize, schemars::JsonSchema,
+    Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum EchoKind {
@@ -73,29 +74,26 @@ impl EchoKind {
     pub const ALL: [Self; 5] = [Self::Udp, Self::Ntp, Self::Icmp, Self::Tcp, Self::Memcached];
 
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Udp => "udp",
-            Self::Ntp => "ntp",
-            Self::Icmp => "icmp",
-            Self::Tcp => "tcp",
-            Self::Memcached => "memcached",
-        }
+        self.facts().0
     }
 
     /// Whether requests, and their answers, can be as long as the way takes.
     pub const fn can_be_full(self) -> bool {
-        match self {
-            Self::Udp | Self::Icmp | Self::Tcp => true,
-            Self::Ntp | Self::Memcached => false,
-        }
+        self.facts().1
     }
 
     const fn port(self) -> u16 {
+        self.facts().2
+    }
+
+    /// Name, whether packets can be full, and port.
+    const fn facts(self) -> (&'static str, bool, u16) {
         match self {
-            Self::Udp | Self::Tcp => echo::PORT,
-            Self::Ntp => 123,
-            Self::Icmp => 0,
-            Self::Memcached => 11_211,
+            Self::Udp => ("udp", true, echo::PORT),
+            Self::Ntp => ("ntp", false, 123),
+            Self::Icmp => ("icmp", true, 0),
+            Self::Tcp => ("tcp", true, echo::PORT),
+            Self::Memcached => ("memcached", false, 11_211),
         }
     }
 }
@@ -416,8 +414,7 @@ impl Prober {
 
     /// Whether it is on this very host, where no NIC is in between.
     pub fn is_local(&self) -> bool {
-        matches!(self.address.ip(), IpAddr::V4(ip) if ip.is_loopback())
-            || matches!(self.address.ip(), IpAddr::V6(ip) if ip.is_loopback())
+        self.address.ip().is_loopback()
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a probe found, for people and as JSON.
 
-use base::quantiles::Quantiles;
+use hostside::quantiles::Quantiles;
 use infer::{
     Family, Finding, Length, Lengths, MeasuredTrain, OtherDelay, Place, Purpose, Unclear,
     UnclearReason, Verdict,
@@ -133,8 +133,8 @@ fn remedy(finding: &Finding, local: Option<&Local>) -> Option<String> {
 }
 
 impl Report {
-    /// Its cells in a table of hosts: echo, median and 99th percentile of lone round trips, answers,
-    /// and what was found.
+    /// Its cells in a table of hosts: echo, median and 99th percentile of lone round trips,
+    /// answers, and what was found.
     pub fn cells(&self) -> [String; 5] {
         let lone = |of: fn(Quantiles) -> f64| number(self.lone_round_trip_us.map(of), 1);
         let answered = format!("{}/{}", self.answered, self.sent);

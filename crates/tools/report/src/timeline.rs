@@ -24,13 +24,17 @@ const MOST_ROWS: usize = 18;
 /// A packet that did not wait must still be seen.
 const SHORTEST_BAR: f64 = 5.0;
 
-/// What each reason means; the shapes are in [`glyph`].
-const REASONS: [(&str, &str); 5] = [
-    ("mark", "a marked packet's DMA completed"),
-    ("timer", "rx-usecs ran out"),
-    ("frames", "rx-frames packets were waiting"),
-    ("stream-end", "the last pending DMA of a marked run completed"),
-    ("rearm", "packets waited when the host enabled interrupts again"),
+/// Reasons, what each means, and the outline of its shape from its middle, ten pixels wide.
+const REASONS: [(&str, &str, &str); 5] = [
+    ("mark", "a marked packet's DMA completed", "m-5 -5h10l-5 10z"),
+    ("timer", "rx-usecs ran out", "m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z"),
+    ("frames", "rx-frames packets were waiting", "m-4 -4h8v8h-8z"),
+    (
+        "stream-end",
+        "the last pending DMA of a marked run completed",
+        "m0 -5.5l5.5 5.5l-5.5 5.5l-5.5 -5.5z",
+    ),
+    ("rearm", "packets waited when the host enabled interrupts again", "m-5 5h10l-5 -10z"),
 ];
 
 /// The time that each of these timelines has to span to share one scale, microseconds.
@@ -217,17 +221,11 @@ fn class(reason: &str) -> &'static str {
     if matches!(reason, "mark" | "stream-end") { "by-mark" } else { "" }
 }
 
-/// The outline of a reason's shape, about ten pixels wide.
+/// The outline of a reason's shape; a bar for other words.
 fn glyph(reason: &str, (x, y): (f64, f64)) -> String {
     let (x, y) = ((x * 10.0).round() / 10.0, (y * 10.0).round() / 10.0);
-    match reason {
-        "mark" => format!("M{x} {y}m-5 -5h10l-5 10z"),
-        "timer" => format!("M{x} {y}m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z"),
-        "frames" => format!("M{x} {y}m-4 -4h8v8h-8z"),
-        "stream-end" => format!("M{x} {y}m0 -5.5l5.5 5.5l-5.5 5.5l-5.5 -5.5z"),
-        "rearm" => format!("M{x} {y}m-5 5h10l-5 -10z"),
-        _ => format!("M{x} {y}m-1.5 -5h3v10h-3z"),
-    }
+    let known = REASONS.iter().find(|(known, ..)| *known == reason);
+    format!("M{x} {y}{}", known.map_or("m-1.5 -5h3v10h-3z", |(_, _, outline)| outline))
 }
 
 /// One entry of the key: a shape as SVG, the reason, and what it means.
@@ -248,7 +246,7 @@ pub(crate) fn key(timelines: &[Timeline]) -> Vec<KeyEntry> {
             reasons.push(&interrupt.reason);
         }
     }
-    let known = |reason: &str| REASONS.iter().position(|(known, _)| *known == reason);
+    let known = |reason: &str| REASONS.iter().position(|(known, ..)| *known == reason);
     reasons.sort_by_key(|reason| known(reason).unwrap_or(REASONS.len()));
     let entry = |reason: &str| {
         let mut icon = Canvas::new(14.0, 14.0);

@@ -1,4 +1,5 @@
-//! What a device does over time: packets, interrupts, drops, for each queue where the kernel counts them.
+//! What a device does over time: packets, interrupts, drops, for each queue where the kernel
+//! counts them.
 //!
 //! A [`Meter`] reads counters, [`Meter::between`] makes rates of two readings.
 

@@ -10,7 +10,6 @@ use serde::Serialize;
 
 use super::session::{EndArgs, Partner, Session, Task};
 
-use base::quantiles::Quantiles;
 use bench::options::bytes;
 use bench::records::Distribution;
 use report::terminal::{Stream, Width, number};

@@ -24,9 +24,6 @@ impl Stream {
                 Some(last) => shown.retain(|it| *it != last),
                 None => shown.clear(),
             }
-            if shown.is_empty() {
-                break;
-            }
         }
         Self { columns, shown, width }
     }

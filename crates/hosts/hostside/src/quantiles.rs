@@ -1,8 +1,9 @@
 //! One shape of a distribution of times, for everything that is printed.
 
+use serde::{Deserialize, Serialize};
+
 /// Quantiles of times in microseconds, by nearest rank.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quantiles {
     /// How many values.
@@ -64,7 +65,7 @@ mod tests {
 
     #[test]
     fn quantiles_are_by_nearest_rank() {
-        let nanos: [u64; 100] = core::array::from_fn(|at| (at as u64 + 1) * 1_000);
+        let nanos: [u64; 100] = std::array::from_fn(|at| (at as u64 + 1) * 1_000);
         let all = Quantiles::of_sorted(&nanos).unwrap();
         assert_eq!((all.count, all.min, all.p50, all.p90), (100, 1.0, 50.0, 90.0));
         assert_eq!((all.p99, all.max, all.mean, all.half().p50), (99.0, 100.0, 50.5, 25.0));
