@@ -1,12 +1,12 @@
 //! From events to the paths of requests. Pure.
 //!
-//! A packet that arrives is an [`Arrival`]: what its processor did just before (interrupt, software
-//! interrupt), that it entered the stack, that a socket got it, which thread that woke. A call that
-//! sends is a [`Departure`]: which packet it gave to a device, when the driver had it. A request is a
-//! departure, and the first arrival on the same socket after it, up to the return of the call that
-//! takes it; a served request is the other way round. Which of the two a socket is for, its events
-//! do not show: an answer is followed by the next request just as a request is by its answer. So
-//! the engine reports both, and its caller picks ([`Role`]).
+//! A packet that arrives is an [`Arrival`]: what its processor did just before (interrupt,
+//! software interrupt), that it entered the stack, that a socket got it, which thread that woke. A
+//! call that sends is a [`Departure`]: which packet it gave to a device, when the driver had it. A
+//! request is a departure, and the first arrival on the same socket after it, up to the return of
+//! the call that takes it; a served request is the other way round. Which of the two a socket is
+//! for, its events do not show: an answer is followed by the next request just as a request is by
+//! its answer. So the engine reports both, and its caller picks ([`Role`]).
 //!
 //! Events belong together by addresses: a socket's is in the events of sending, of data that
 //! is ready, and of receiving; a packet's in those of the device and of copying. Where a kernel

@@ -53,8 +53,8 @@ fn open(child: &Child) -> Result<OwnedFd> {
     pidfd_open(Pid::from_child(child), PidfdFlags::empty()).context("open the program")
 }
 
-/// Sends a signal, unless it is the first Ctrl-C at a terminal, which reaches the program by itself;
-/// a program that has ended needs none.
+/// Sends a signal, unless it is the first Ctrl-C at a terminal, which reaches the program by
+/// itself; a program that has ended needs none.
 fn pass_on(program: &impl AsFd, signal: i32, is_repeated: &mut bool) {
     let is_by_itself = signal == SIGINT && !*is_repeated && is_in_foreground();
     if let Some(signal) = Signal::from_named_raw(signal).filter(|_| !is_by_itself) {
