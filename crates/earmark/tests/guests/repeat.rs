@@ -14,7 +14,7 @@ const RUNS: [&str; 5] = [
     "memcached --strategy periodic:128 --value-bytes 4000",
     "mixed --strategy marked:75 --bulk-rate 500 --link-loss 1 --costs paper",
     "tcp-rr --nic e1000e --think 200",
-    "tcp-rr --nic iavf --think 200 --poll busy",
+    "tcp-rr --nic iavf --think 200 --poll defer",
 ];
 
 /// The figures, and the capture, of an experiment of 50 ms.

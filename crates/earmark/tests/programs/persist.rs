@@ -151,7 +151,7 @@ fn networkmanager_knows_the_properties_that_the_script_names() {
 
 #[test]
 fn ansible_changes_what_differs_and_nothing_the_second_time() {
-    needs!("network", "ethtool", "ansible-playbook");
+    needs!("network", "ethtool", "udevadm", "ansible-playbook");
     let ended = reads(
         "/etc/udev/rules.d",
         "persist ansible --output /run/play.yaml; reset
@@ -170,7 +170,7 @@ fn ansible_changes_what_differs_and_nothing_the_second_time() {
 
 #[test]
 fn ansible_recognises_each_line_of_ethtool() {
-    needs!("network", "ethtool", "ansible-playbook");
+    needs!("network", "ethtool", "udevadm", "ansible-playbook");
     // What ethtool prints of a device that has all settings, at 7 and on.
     let ethtool = "#!/bin/sh\n[ $1 = -c ] && exec cat /run/printed\necho $@ >/run/set\n";
     let names = Setting::ALL.iter().filter(|it| it.mechanism() == Setting::RxUsecs.mechanism());
@@ -208,7 +208,7 @@ fn ansible_recognises_each_line_of_ethtool() {
 
 #[test]
 fn nix_and_yaml_are_what_they_look_like() {
-    needs!("network", "ethtool", "nix-instantiate");
+    needs!("network", "ethtool", "udevadm", "nix-instantiate");
     let ended = reads(
         "/etc/udev/rules.d",
         "persist nixos --output /run/module.nix
