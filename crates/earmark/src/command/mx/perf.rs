@@ -12,6 +12,7 @@ use super::session::{EndArgs, Partner, Session, Task};
 
 use bench::options::bytes;
 use bench::records::Distribution;
+use hostside::quantiles::Quantiles;
 use report::terminal::{Stream, Width, number};
 use report::{json, outln};
 
