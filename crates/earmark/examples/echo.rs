@@ -5,7 +5,7 @@
 //! ```
 //!
 //! `--work-us` is a server that works on each request; `--sleepy-us` is one that takes that long to
-//! wake up whenever nobody has asked for a millisecond.
+//! wake up after a millisecond without requests.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};

@@ -45,7 +45,7 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// The commands.
+/// The subcommands of `earmark`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Every strategy on real traffic in about a minute: one table, one report
@@ -93,7 +93,7 @@ pub enum Command {
     Mx(MxCommand),
     /// Find the settings of a device that suit a workload, and put them into force
     ///
-    /// Measures few settings, in turns, until the best under the goal is told from the others;
+    /// Measures few settings, in turns, until the best under the goal stands out;
     /// reads back what the device took, and measures again. Ctrl-C leaves the device as it was.
     /// The exit status is 3 if no setting meets the goal; nothing is changed then.
     Tune(Box<TuneArgs>),
@@ -312,7 +312,7 @@ pub struct BenchArgs {
     /// The NIC and the cable
     #[command(flatten, next_help_heading = "NIC and cable")]
     pub nic: NicOptions,
-    /// The experiment
+    /// Parameters of the experiment
     #[command(flatten, next_help_heading = "Experiment")]
     pub options: ExperimentOptions,
 }
@@ -320,7 +320,7 @@ pub struct BenchArgs {
 /// What `earmark bench` prints.
 #[derive(Args, Debug)]
 pub struct BenchOutput {
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
     /// Print a histogram of each setting's latencies, too
@@ -369,7 +369,7 @@ pub enum LabCommand {
     ///
     /// What a host shares with this machine and what is its own: `earmark lab run --help`.
     Shell {
-        /// Which host
+        /// The host to run on
         #[arg(long, default_value = "a", value_parser = ["a", "b"])]
         on: String,
         /// The NIC and the cable
@@ -396,10 +396,10 @@ pub enum NicCommand {
     Show {
         /// One port, such as b0; without it, all
         port: Option<String>,
-        /// One queue
+        /// Show this queue only
         #[arg(long)]
         queue: Option<u16>,
-        /// Print JSON
+        /// Print the result as JSON
         #[arg(long)]
         json: bool,
     },

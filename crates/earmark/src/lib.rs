@@ -103,7 +103,7 @@ fn manual(directory: Option<&Path>) -> Result<()> {
 fn scenarios(name: Option<&str>) -> Result<()> {
     if let Some(name) = name {
         let scenario = scenario::Scenario::find(name)?;
-        outln!("{}\n\n{}", scenario.title, scenario.story.trim());
+        outln!("{}\n\n{}", scenario.title, scenario.description.trim());
         return Ok(());
     }
     for (name, text) in scenario::Scenario::built_in() {

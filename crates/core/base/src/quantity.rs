@@ -22,11 +22,11 @@ use core::ops::RangeInclusive;
 /// The unit of a number, and of one that is written without a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Nanoseconds.
+    /// Time in nanoseconds.
     Nanos,
-    /// Microseconds.
+    /// Time in microseconds.
     Micros,
-    /// Seconds.
+    /// Time in seconds.
     Seconds,
     /// Megabits a second, of 1,000,000 bits.
     Mbit,
@@ -36,7 +36,7 @@ pub enum Unit {
     Cores,
     /// Percent: hundredths of a whole.
     Percent,
-    /// Bytes.
+    /// Bytes of memory or data.
     Bytes,
     /// Frames, queues, times: numbers without a unit.
     Count,

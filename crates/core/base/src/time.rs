@@ -12,7 +12,7 @@ use core::ops::{Add, AddAssign, Sub};
 pub struct Instant(u64);
 
 impl Instant {
-    /// The epoch.
+    /// The epoch: 0 ns.
     pub const ZERO: Self = Self(0);
 
     /// The moment `nanos` nanoseconds after the epoch.
@@ -48,7 +48,7 @@ impl Duration {
     /// No time at all.
     pub const ZERO: Self = Self(0);
 
-    /// `nanos` nanoseconds.
+    /// A span of `nanos` nanoseconds.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
@@ -73,7 +73,7 @@ impl Duration {
         Self(self.0.saturating_mul(factor))
     }
 
-    /// Whole nanoseconds.
+    /// The span in nanoseconds.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0

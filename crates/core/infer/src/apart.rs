@@ -14,8 +14,8 @@ use crate::stats::sorted;
 /// distance changes it by more as often as not, so it is not excluded by what it leaves alone.
 const TOLERANCE: f64 = 0.25;
 
-/// Distances are looked at in classes: from one power of the square root of 2 to the next, in
-/// microseconds. From the least that an interrupt can be told by, to the silence between trains.
+/// Classes of distances: from one power of the square root of 2 to the next, in microseconds, from
+/// the least distance that shows an interrupt to the silence between trains.
 const CLASSES: std::ops::Range<i32> = 3..32;
 
 /// Fewer pairs in a class are chance: that most of twelve keep a distance by accident, where each

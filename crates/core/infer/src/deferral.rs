@@ -13,8 +13,9 @@ use crate::stats::{cheapest, mode, sorted};
 /// Polls that find nothing are counted up to this.
 const MOST: usize = 64;
 
-/// Fewer packets that came after the first poll, or after the last, do not show how many there are.
-const TELLING: usize = 12;
+/// Fewer packets that came after the first poll, or after the last, do not show how many polls
+/// there are.
+const MIN_SHOWING: usize = 12;
 
 /// A packet is reported by a poll if it is off by no more than this share of the timeout: chance
 /// puts one in five there. Of those that should be, so many have to be: beside packets of others,
@@ -60,7 +61,7 @@ pub(crate) fn fit(
     let tells = |which: &dyn Fn(&&Starter) -> bool| {
         let all = starters.iter().filter(which).count();
         let near = starters.iter().filter(which).filter(fit).count();
-        near >= TELLING && near as f64 > MOSTLY * all as f64
+        near >= MIN_SHOWING && near as f64 > MOSTLY * all as f64
     };
     if !tells(&waits_later) || !tells(&comes_after) {
         return None;

@@ -3,7 +3,7 @@
 use crate::apart::Distances;
 use crate::explanation::{Fit, MAX_HOLD, MIN_NOISE, Shape, Waking};
 use crate::limits::{
-    BEYOND_NOISE, CLOSE_PER_THROTTLE, COST_PER_DOUBT, DEVIATIONS_OF_95_PERCENT, DRIFT_NOISE_GAIN,
+    BEYOND_NOISE, CLOSE_PER_THROTTLE, COST_PER_E_FOLD, DEVIATIONS_OF_95_PERCENT, DRIFT_NOISE_GAIN,
     EVERYDAY_LATENESS, FLOOR_ERROR_PER_LATENESS, LATE_QUANTILE, MAX_DISTANCE_PER_HOLD, MAX_DRIFT,
     MAX_DRIFT_CORRECTIONS, MAX_HALF_WIDTH, MAX_RIVAL_COST, MAX_UNEXPLAINED,
     MAX_UNEXPLAINED_BY_LEVELS, MAX_UNEXPLAINED_BY_QUIET, MEDIAN_ERROR_PER_MEAN_ERROR,
@@ -271,8 +271,8 @@ impl Look {
     fn conclude(self) -> Judged {
         let Self { series, starters, best, noise, margin, rival, doubt, .. } = self;
         let late = fit::usual_lateness(&best.residuals, noise);
-        // Floors are lower edges: levels are measured from there. A delay's floor was told by
-        // itself, and the others are measured between releases.
+        // Floors are lower edges: levels are measured from there. A delay's edge gave
+        // its floor, and the others are measured between releases.
         let usecs = match best.shape {
             Shape::None => 0.0,
             Shape::Adaptive => (best.usecs - late).max(0.0),
@@ -329,7 +329,7 @@ impl Look {
                 _ => None,
             },
             waking: best.waking,
-            confidence: 1.0 - 0.5 * (-margin / COST_PER_DOUBT).exp(),
+            confidence: 1.0 - 0.5 * (-margin / COST_PER_E_FOLD).exp(),
             alike,
             noise,
             stray,

@@ -17,8 +17,8 @@ const MAX_STEP: f64 = 1.0;
 /// The floor is not off by more than this, in microseconds.
 const REACH: f64 = 60.0;
 
-/// Joiners near the edge, and starters, that tell where it is: of fewer, one stray moves it.
-const TELLING: usize = 5;
+/// Joiners near the edge, and starters, that show where it is: of fewer, one stray moves it.
+const MIN_EACH: usize = 5;
 
 /// What it takes from an interrupt to its poll, in microseconds: what comes meanwhile joins,
 /// too, so from outside it is a part of the delay. It is a part of what an interrupt costs without
@@ -45,7 +45,7 @@ pub(crate) struct Edge {
 pub(crate) fn find(series: &Series, starters: &[Starter], delay: &Fit) -> Edge {
     let came = came(series, starters, delay);
     let near = |reach: f64| came.iter().copied().filter(move |(before, _)| before.abs() < reach);
-    if let Some(span) = between(near(REACH.min(delay.usecs / 2.0)).collect(), TELLING) {
+    if let Some(span) = between(near(REACH.min(delay.usecs / 2.0)).collect(), MIN_EACH) {
         let doubt = (span.edge - span.lowest).max(span.highest - span.edge);
         return Edge { above: (-span.edge - INTERRUPT).max(0.0), doubt };
     }
@@ -78,8 +78,8 @@ fn came(series: &Series, starters: &[Starter], delay: &Fit) -> Vec<(f64, bool)> 
                 true => starter.released + behind as f64 * service.min(MAX_STEP),
                 false => before.released + service,
             };
-            // Enough for a limit are released at once, one batch behind the other. And whoever
-            // found a timer of others running tells nothing.
+            // Enough for a limit are released at once, one batch behind the other. A
+            // packet that found a timer of others running shows nothing.
             let tells = if is_joiner { behind < most } else { point.wait() > WHOLE * delay.usecs };
             if tells {
                 came.push((release - point.arrived, is_joiner));
@@ -89,12 +89,12 @@ fn came(series: &Series, starters: &[Starter], delay: &Fit) -> Vec<(f64, bool)> 
     came
 }
 
-/// The edge between joiners and starters, if there are so many of each.
-pub(crate) fn between(mut came: Vec<(f64, bool)>, telling: usize) -> Option<Span> {
+/// The edge between joiners and starters, if there are at least `min_each` of both.
+pub(crate) fn between(mut came: Vec<(f64, bool)>, min_each: usize) -> Option<Span> {
     came.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     // Those below the edge should be starters, those above it joiners.
     let joiners = came.iter().filter(|(_, is_joiner)| *is_joiner).count();
-    if joiners < telling || came.len() - joiners < telling {
+    if joiners < min_each || came.len() - joiners < min_each {
         return None;
     }
     // Between each two, and how many would be on the wrong side if the edge were there.

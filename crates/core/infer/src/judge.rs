@@ -19,7 +19,7 @@ const ALIKE: f64 = 0.1;
 const BEGIN: f64 = 15.0;
 
 /// My NIC stamps packets if it did so for all but one in so many answers: the first ones may come
-/// before it has been told to.
+/// before its stamps are on.
 const UNSTAMPED_ONE_IN: usize = 10;
 
 /// A program that takes longer than this for a request, in microseconds, in the middle or now and
@@ -200,8 +200,8 @@ fn is_of_one(one: &OtherDelay, other: &OtherDelay) -> bool {
 
 fn other_delays((place, judged): &(Place, Judged)) -> Vec<OtherDelay> {
     // What is left beside a hold that the data does not bear out is borne out by nothing.
-    let is_told = judged.family == Family::None || judged.is_supported();
-    let waking = judged.waking.filter(|_| is_told).map(|waking| OtherDelay::Waking {
+    let is_shown = judged.family == Family::None || judged.is_supported();
+    let waking = judged.waking.filter(|_| is_shown).map(|waking| OtherDelay::Waking {
         place: *place,
         after: waking.after,
         takes: waking.takes,

@@ -42,9 +42,9 @@ impl Part {
             }
             is_one
         });
-        let is_told_together = !self.findings.is_empty() && other.findings.is_empty();
+        let shares_reason = !self.findings.is_empty() && other.findings.is_empty();
         merge(&mut self.unclear, &mut other.unclear, |one, other| {
-            let is_one = one.place == other.place || (is_told_together && one.why == other.why);
+            let is_one = one.place == other.place || (shares_reason && one.why == other.why);
             if is_one {
                 one.lengths = both;
                 one.below = one.below.zip(other.below).map(|(one, other)| one.max(other));

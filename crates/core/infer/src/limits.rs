@@ -103,7 +103,7 @@ pub(crate) const TIMER_GRAIN_US: f64 = 0.4;
 
 /// The rise in cost by which the doubt in a family falls e-fold. It would be 1 if starters knew
 /// nothing of one another; those of a train share what disturbs them.
-pub(crate) const COST_PER_DOUBT: f64 = 4.0;
+pub(crate) const COST_PER_E_FOLD: f64 = 4.0;
 
 /// A rival that costs so much more has a chance of 2 %.
-pub(crate) const MAX_RIVAL_COST: f64 = 3.0 * COST_PER_DOUBT;
+pub(crate) const MAX_RIVAL_COST: f64 = 3.0 * COST_PER_E_FOLD;

@@ -59,7 +59,7 @@ pub(crate) fn fit(starters: &[Starter], tried: impl Iterator<Item = f64>) -> Opt
     }
     let span = released.last()? - released.first()?;
     let (period, phase) = refine(&released, zoom(&released, guess, span));
-    // Whoever arrives in step with a tick is reported in step with it, without waiting for it: a
+    // What arrives in step with a tick is reported in step with it, without waiting for it: a
     // tick on the other side looks like that from here.
     let waited = starters.iter().filter(|starter| starter.wait() > WAITED * period).count();
     if 2 * waited < starters.len() {

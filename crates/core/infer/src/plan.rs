@@ -67,7 +67,7 @@ const SPACINGS: (u64, u64) = (5_000, 1_600_000);
 const DENSE: [u64; 4] = [8_000, 16_000, 25_000, 40_000];
 const SPARSE: [u64; 3] = [60_000, 120_000, 250_000];
 
-/// As fast as it goes for short holds, and with gaps that can be told from noise.
+/// As fast as it goes for short holds, and with gaps that exceed the noise.
 const BURST: [u64; 2] = [1_500, 4_000];
 
 /// Requests of spaced trains leave as fast as a poll takes them, and their answers at such means.

@@ -14,8 +14,8 @@ use crate::stats::mode;
 /// Who is reported within so many polls' steps of the packet before was released with it.
 const STEPS: f64 = 2.0;
 
-/// Pairs on each side of the quiet time that tell where it is.
-const TELLING: usize = 20;
+/// Pairs on each side of the quiet time that show where it is.
+const MIN_EACH: usize = 20;
 
 /// Fewer waits have no mode worth the name.
 const FEW: usize = 5;
@@ -41,7 +41,7 @@ pub(crate) fn fit(series: &Series, starters: &[Starter]) -> Option<Fit> {
         let gap = pair[1].arrived - pair[0].arrived;
         (gap < MAX_HOLD).then_some((-gap, pair[1].released - pair[0].released < together))
     };
-    let span = between(points.windows(2).filter_map(pair).collect(), TELLING)?;
+    let span = between(points.windows(2).filter_map(pair).collect(), MIN_EACH)?;
     let apart = -span.edge;
     let quiet = apart - INTERRUPT;
     if quiet <= 0.0 {

@@ -151,7 +151,7 @@ impl Series {
     }
 
     /// What one packet takes that is reported right behind another: a poll's step, or on the way
-    /// round a server's answer. Whoever comes within that time of a release may have queued for it.
+    /// round a server's answer. What comes within that time of a release may have queued for it.
     pub(crate) fn service(&self) -> f64 {
         let pairs = self.points.windows(2).filter(|pair| pair[1].arrived <= pair[0].released);
         let steps: Vec<f64> = pairs.map(|pair| pair[1].released - pair[0].released).collect();

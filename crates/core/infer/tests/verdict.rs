@@ -10,37 +10,37 @@ use infer::{
 /// The path's cost, in nanoseconds.
 const PATH: u64 = 40_000;
 
-/// Plays a plan against a far host that is told of packets by `told`: for arrivals in nanoseconds,
-/// in order, the moments of their releases.
-fn play(stamps: bool, told: impl FnMut(&[u64]) -> Vec<u64>) -> Verdict {
-    play_both(Abilities { stamps, ..Abilities::default() }, told, <[u64]>::to_vec)
+/// Plays a plan against a far host whose NIC reports packets by `far_nic`: for arrivals in
+/// nanoseconds, in order, the moments of their releases.
+fn play(stamps: bool, far_nic: impl FnMut(&[u64]) -> Vec<u64>) -> Verdict {
+    play_both(Abilities { stamps, ..Abilities::default() }, far_nic, <[u64]>::to_vec)
 }
 
-/// The same, where my own host is told of answers by `heard`.
+/// The same, where my own NIC reports answers by `my_nic`.
 fn play_both(
     abilities: Abilities,
-    told: impl FnMut(&[u64]) -> Vec<u64>,
-    heard: impl FnMut(&[u64]) -> Vec<u64>,
+    far_nic: impl FnMut(&[u64]) -> Vec<u64>,
+    my_nic: impl FnMut(&[u64]) -> Vec<u64>,
 ) -> Verdict {
-    judge(&hear(abilities, told, heard))
+    judge(&measure(abilities, far_nic, my_nic))
 }
 
-/// What is heard of both.
-fn hear(
+/// The trains of a plan, measured through both NICs.
+fn measure(
     abilities: Abilities,
-    told: impl FnMut(&[u64]) -> Vec<u64>,
-    heard: impl FnMut(&[u64]) -> Vec<u64>,
+    far_nic: impl FnMut(&[u64]) -> Vec<u64>,
+    my_nic: impl FnMut(&[u64]) -> Vec<u64>,
 ) -> Vec<MeasuredTrain> {
-    let mut heard = hear_stamped(abilities, told, heard);
-    heard.iter_mut().flat_map(|heard| &mut heard.probes).for_each(|probe| probe.nic = None);
-    heard
+    let mut trains = measure_stamped(abilities, far_nic, my_nic);
+    trains.iter_mut().flat_map(|train| &mut train.probes).for_each(|probe| probe.nic = None);
+    trains
 }
 
 /// The same, with a NIC of mine that stamps what it receives.
-fn hear_stamped(
+fn measure_stamped(
     abilities: Abilities,
-    mut told: impl FnMut(&[u64]) -> Vec<u64>,
-    mut heard: impl FnMut(&[u64]) -> Vec<u64>,
+    mut far_nic: impl FnMut(&[u64]) -> Vec<u64>,
+    mut my_nic: impl FnMut(&[u64]) -> Vec<u64>,
 ) -> Vec<MeasuredTrain> {
     let mut plan = Plan::new(abilities, 5);
     let stamps = abilities.stamps;
@@ -49,19 +49,19 @@ fn hear_stamped(
         let begin = now + train.quiet.as_nanos();
         let sent: Vec<u64> = train.sends.iter().map(|send| begin + send.at.as_nanos()).collect();
         let arrived: Vec<u64> = sent.iter().map(|sent| sent + PATH).collect();
-        let received = told(&arrived);
+        let received = far_nic(&arrived);
         let answers = received.iter().zip(&train.sends);
         let answered: Vec<u64> =
             answers.map(|(at, send)| at + 5_000 + send.wait.as_nanos()).collect();
         let back: Vec<u64> = answered.iter().map(|at| at + PATH).collect();
         // A clock that is slow, too.
         let by_nic: Vec<u64> = back.iter().map(|at| at - at / 50_000 + 7_000_000_000).collect();
-        let back = heard(&back);
+        let back = my_nic(&back);
         let probe = |at: usize| Probe {
             sent: sent[at],
             received: Some(back[at]),
             nic: Some(by_nic[at]),
-            // A clock of its own, that agrees with nobody's.
+            // A clock of its own, 9 ms ahead.
             far: stamps.then(|| Far {
                 received: received[at] + 9_000_000,
                 sent: answered[at] + 9_000_000,
@@ -94,7 +94,7 @@ fn nothing_heard__nothing_said() {
 }
 
 #[test]
-fn delay__is_told_with_its_side_and_what_it_does_to_clocks() {
+fn delay__is_reported_with_its_side_and_what_it_does_to_clocks() {
     let verdict = play(true, |arrived| delayed(arrived, 75_000));
     let finding = verdict.at(Place::Theirs).expect("a delay of theirs");
     assert_eq!(finding.family, Family::Delay);
@@ -104,7 +104,7 @@ fn delay__is_told_with_its_side_and_what_it_does_to_clocks() {
 }
 
 #[test]
-fn delay__is_told_from_round_trips_without_its_side() {
+fn delay__is_found_in_round_trips_without_its_side() {
     let verdict = play(false, |arrived| delayed(arrived, 75_000));
     let [finding] = &verdict.findings[..] else { panic!("{verdict:?}") };
     assert_eq!((finding.family, finding.place), (Family::Delay, Place::Unknown));
@@ -112,16 +112,16 @@ fn delay__is_told_from_round_trips_without_its_side() {
 }
 
 #[test]
-fn delay_whose_packets_are_polled_one_by_one__is_told_exactly() {
-    // Nobody who joins is told of at once: the floor shows only in who joins. A poll takes 1 us for
-    // each packet, and all that come until it is done.
+fn delay_whose_packets_are_polled_one_by_one__is_measured_exactly() {
+    // No joiner is reported at once: the floor shows only in which packets join. A poll takes 1 us
+    // for each packet, and all that come until it is done.
     let mut done = 0;
     let verdict = play(true, |arrived| {
-        let told = |at: &u64| {
+        let release = |at: &u64| {
             done = 1_000 + if *at > done { at + 300_000 } else { done };
             done
         };
-        arrived.iter().map(told).collect()
+        arrived.iter().map(release).collect()
     });
     let finding = verdict.at(Place::Theirs).expect("a delay of theirs");
     assert_eq!((finding.family, finding.frames), (Family::Delay, None));
@@ -129,13 +129,13 @@ fn delay_whose_packets_are_polled_one_by_one__is_told_exactly() {
 }
 
 #[test]
-fn limit_to_which_others_are_counted__is_told() {
+fn limit_to_which_others_are_counted__is_found() {
     // One of others comes every 400 us, on average, and may be the one that starts a delay.
     let mut chance = 1_u64;
     let mut other = 0;
     let (mut started, mut count) = (0, 0);
     let verdict = play(true, |arrived| {
-        let mut told = vec![0; arrived.len()];
+        let mut released = vec![0; arrived.len()];
         let mut pending: Vec<usize> = Vec::new();
         let mut coming = arrived.iter().copied().enumerate().peekable();
         let last = arrived[arrived.len() - 1] + 400_000;
@@ -144,7 +144,7 @@ fn limit_to_which_others_are_counted__is_told() {
             let timer = if count > 0 { started + 200_000 } else { u64::MAX };
             let now = mine.min(timer).min(other);
             if now > last {
-                return told;
+                return released;
             }
             if now < timer {
                 started = if count == 0 { now } else { started };
@@ -157,7 +157,7 @@ fn limit_to_which_others_are_counted__is_told() {
                 other += (chance >> 33) % 800_000;
             }
             if now == timer || count == 12 {
-                pending.drain(..).for_each(|index| told[index] = now);
+                pending.drain(..).for_each(|index| released[index] = now);
                 count = 0;
             }
         }
@@ -168,7 +168,7 @@ fn limit_to_which_others_are_counted__is_told() {
 }
 
 #[test]
-fn throttle__is_told() {
+fn throttle__is_found() {
     let (mut last, mut due) = (0, 0);
     let verdict = play(true, |arrived| {
         let release = |at: &u64| {
@@ -185,10 +185,10 @@ fn throttle__is_told() {
     assert!((finding.usecs.value - 125.0).abs() < 1.0, "{finding:?}");
 }
 
-/// What a host is told of by a NIC that waits for `quiet` without a packet, and for `bound` after
-/// the first at the latest.
+/// When a NIC reports packets that waits for `quiet` without a packet, and for `bound` after the
+/// first at the latest.
 fn quieted(arrived: &[u64], quiet: u64, bound: u64) -> Vec<u64> {
-    let mut told = vec![0; arrived.len()];
+    let mut released = vec![0; arrived.len()];
     let mut at = 0;
     while at < arrived.len() {
         let mut due = arrived[at] + quiet;
@@ -197,13 +197,13 @@ fn quieted(arrived: &[u64], quiet: u64, bound: u64) -> Vec<u64> {
             due = (arrived[at] + quiet).min(arrived[first] + bound);
             at += 1;
         }
-        told[first..at].fill(due);
+        released[first..at].fill(due);
     }
-    told
+    released
 }
 
 #[test]
-fn quiet__is_told_with_its_bound_where_trains_last_so_long() {
+fn quiet__is_found_with_its_bound_where_trains_last_so_long() {
     for (quiet, bound, shown) in [(140, 272, true), (20, 75, true), (60, 1_000_000, false)] {
         let verdict = play(true, |arrived| quieted(arrived, quiet * 1_000, bound * 1_000));
         let finding = verdict.at(Place::Theirs).expect("a hold of theirs");
@@ -231,7 +231,7 @@ fn deferred(arrived: &[u64], usecs: u64, polls: u64, last: &mut u64) -> Vec<u64>
 }
 
 #[test]
-fn deferral__is_told_with_its_polls_and_one_poll_is_a_throttle() {
+fn deferral__is_found_with_its_polls_and_one_poll_is_a_throttle() {
     for (usecs, polls, family) in
         [(100, 2, Family::Deferral), (40, 9, Family::Deferral), (100, 1, Family::Throttle)]
     {
@@ -246,8 +246,9 @@ fn deferral__is_told_with_its_polls_and_one_poll_is_a_throttle() {
     }
 }
 
-/// Plays a plan of both lengths against a far host that is told by `told` of packets of a length.
-fn play_lengths(mut told: impl FnMut(&[u64], Length) -> Vec<u64>) -> Verdict {
+/// Plays a plan of both lengths against a far host whose NIC reports packets of a length by
+/// `far_nic`.
+fn play_lengths(mut far_nic: impl FnMut(&[u64], Length) -> Vec<u64>) -> Verdict {
     let abilities = Abilities { stamps: true, full: true, ..Abilities::default() };
     let mut plan = Plan::new(abilities, 5);
     let mut now = 0;
@@ -256,7 +257,7 @@ fn play_lengths(mut told: impl FnMut(&[u64], Length) -> Vec<u64>) -> Verdict {
         let begin = now + train.quiet.as_nanos();
         let sent: Vec<u64> = train.sends.iter().map(|send| begin + send.at.as_nanos()).collect();
         let arrived: Vec<u64> = sent.iter().map(|sent| sent + takes).collect();
-        let received = told(&arrived, train.length);
+        let received = far_nic(&arrived, train.length);
         let probe = |(sent, received): (&u64, &u64)| Probe {
             sent: *sent,
             received: Some(received + 5_000 + takes),
@@ -321,7 +322,7 @@ fn short_packets_alone__are_said_to_be_all_that_was_sent() {
     }
 }
 
-/// Packets of others, which nobody here sees, keep its timer running.
+/// Packets of others, which neither end sees, keep its timer running.
 #[test]
 fn quiet_beside_much_else__is_not_surely_a_delay() {
     let mut chance = 1_u64;
@@ -336,9 +337,9 @@ fn quiet_beside_much_else__is_not_surely_a_delay() {
         }
         all.sort_unstable();
         let at: Vec<u64> = all.iter().map(|(at, _)| *at).collect();
-        let told = quieted(&at, 275_000, 648_000).into_iter().zip(&all);
+        let released = quieted(&at, 275_000, 648_000).into_iter().zip(&all);
         let mut mine = vec![0; arrived.len()];
-        told.for_each(|(told, (_, index))| index.iter().for_each(|index| mine[*index] = told));
+        released.for_each(|(at, (_, index))| index.iter().for_each(|index| mine[*index] = at));
         mine
     });
     let finding = verdict.at(Place::Theirs).expect("a hold of theirs");
@@ -347,7 +348,7 @@ fn quiet_beside_much_else__is_not_surely_a_delay() {
 }
 
 #[test]
-fn tick__is_told() {
+fn tick__is_found() {
     let tick = |at: &u64| at.div_ceil(128_000) * 128_000;
     let verdict = play(true, |arrived| arrived.iter().map(tick).collect());
     let finding = verdict.at(Place::Theirs).expect("a tick of theirs");
@@ -379,14 +380,14 @@ fn idle_state__is_no_hold() {
 fn packets_that_are_early__are_not_called_late() {
     let mut count = 0;
     let verdict = play(true, |arrived| {
-        let mut told = delayed(arrived, 300_000);
-        for (told, arrived) in told.iter_mut().zip(arrived) {
+        let mut released = delayed(arrived, 300_000);
+        for (released, arrived) in released.iter_mut().zip(arrived) {
             count += 1;
             if count % 8 == 0 {
-                *told = (*arrived + 40_000).min(*told);
+                *released = (*arrived + 40_000).min(*released);
             }
         }
-        told
+        released
     });
     let late = verdict.other_delays.iter().any(|it| matches!(it, OtherDelay::Stray { .. }));
     assert!(!late, "{:?}", verdict.reasons);
@@ -424,10 +425,10 @@ fn delay_of_mine_behind_a_longer_one__shows_where_answers_can_be_asked_for_later
 }
 
 #[test]
-fn varying__tells_whose_where_round_trips_do_not() {
+fn varying__shows_the_side_where_round_trips_do_not() {
     let hear = |theirs: u64, mine: u64| {
-        let told = |at: &[u64]| delayed(at, theirs);
-        hear(Abilities::default(), told, |at: &[u64]| delayed(at, mine))
+        let far_nic = |at: &[u64]| delayed(at, theirs);
+        measure(Abilities::default(), far_nic, |at: &[u64]| delayed(at, mine))
     };
     let sides = |theirs, mine| {
         let verdict = judge_varied(&hear(theirs, mine), &hear(theirs, 0));
@@ -457,7 +458,7 @@ fn plan__stays_within_its_limits() {
 #[test]
 fn nic_of_mine_that_stamps__tells_both_sides_from_round_trips() {
     let played = |theirs: u64, mine: u64| {
-        let heard = hear_stamped(
+        let heard = measure_stamped(
             Abilities::default(),
             |arrived| delayed(arrived, theirs),
             |arrived| delayed(arrived, mine),
@@ -471,13 +472,13 @@ fn nic_of_mine_that_stamps__tells_both_sides_from_round_trips() {
     assert_eq!(verdict.at(Place::Theirs), None, "{:?}", verdict.reasons);
     let mine = verdict.at(Place::Mine).unwrap();
     assert!((mine.usecs.value - 60.0).abs() < 1.0, "{mine:?}");
-    assert_eq!(verdict.offset_bend, None, "nobody has told the far time");
+    assert_eq!(verdict.offset_bend, None, "no stamp has the far time");
 }
 
 #[test]
 fn nic_that_stamps_few_packets__is_not_asked() {
     let mut heard =
-        hear_stamped(Abilities::default(), |arrived| delayed(arrived, 90_000), <[u64]>::to_vec);
+        measure_stamped(Abilities::default(), |arrived| delayed(arrived, 90_000), <[u64]>::to_vec);
     let stamps = heard.iter_mut().flat_map(|heard| &mut heard.probes);
     stamps.enumerate().filter(|(at, _)| at % 4 == 0).for_each(|(_, probe)| probe.nic = None);
     let verdict = judge(&heard);
@@ -523,7 +524,7 @@ fn probes_further_apart_than_a_delay_that_drifts__are_no_throttle() {
         train += 1;
         delayed(arrived, 120_000 + train * 37 % 80 * 1_000)
     };
-    let mut heard = hear(abilities, drifting, <[u64]>::to_vec);
+    let mut heard = measure(abilities, drifting, <[u64]>::to_vec);
     for heard in &mut heard {
         for at in (7..heard.probes.len()).step_by(29) {
             let [.., late, next] = &mut heard.probes[..=at] else { continue };
@@ -579,7 +580,7 @@ fn hundred_probes__cannot_tell() {
 fn answers_that_a_limit_leaves_out__are_no_proof_that_nothing_holds() {
     for delay in [0, 120_000] {
         let mut heard =
-            hear(Abilities::default(), |at| delayed(at, delay), |at: &[u64]| at.to_vec());
+            measure(Abilities::default(), |at| delayed(at, delay), |at: &[u64]| at.to_vec());
         // Two hundred a second, as the kernel limits its answers to pings.
         let mut next = 0;
         for probe in heard.iter_mut().flat_map(|heard| &mut heard.probes) {

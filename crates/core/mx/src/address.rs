@@ -24,7 +24,7 @@ pub struct Address {
 }
 
 impl fmt::Display for Address {
-    /// `02:00:00:00:00:01/3`
+    /// NIC and endpoint number, as in `02:00:00:00:00:01/3`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.nic, self.endpoint)
     }

@@ -4,9 +4,9 @@ use base::time::Duration;
 
 use crate::wire::{FrameType, HEAD};
 
-/// The smallest and the largest MTU, in bytes after the Ethernet header.
+/// The smallest MTU, in bytes after the Ethernet header.
 pub const MIN_MTU: u16 = 576;
-/// See [`MIN_MTU`].
+/// The largest MTU, in bytes after the Ethernet header.
 pub const MAX_MTU: u16 = 9216;
 
 /// Frames of one pull request (Open-MX: 32 as well).

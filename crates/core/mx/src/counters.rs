@@ -86,7 +86,7 @@ pub struct Counters {
     pub asked_again: u64,
     /// Messages sent, of every kind.
     pub messages_sent: u64,
-    /// Messages received.
+    /// Messages received, of every kind.
     pub messages_received: u64,
     /// Messages that arrived before a receive was posted.
     pub unexpected: u64,

@@ -101,8 +101,8 @@ impl Pulls {
         self.queue.push_back(name);
     }
 
-    /// The next block to ask for, and of whom: in turn for each message, as long as the window
-    /// permits.
+    /// The next block to ask for, and the peer that sends it: messages take turns, as long as the
+    /// window permits.
     pub(crate) fn next_block(&mut self, now: Instant, blocks: u8) -> Option<(PeerId, Block)> {
         while self.in_flight < self.congestion.window() {
             let name = self.queue.pop_front()?;

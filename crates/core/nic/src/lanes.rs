@@ -57,7 +57,7 @@ pub enum LaneError {
     ExceptionWithQueue(String),
     /// A lane names a queue that the port does not have.
     NoSuchQueue {
-        /// The queue.
+        /// Number of the queue, from 0.
         queue: u16,
         /// How many there are, from 0.
         queues: u16,

@@ -61,7 +61,7 @@ pub struct LinkCounters {
     pub delivered: u64,
     /// Lost on the way.
     pub lost: u64,
-    /// Copies made.
+    /// Additional copies of frames that the link made.
     pub duplicated: u64,
     /// Delayed so that others may pass.
     pub reordered: u64,
@@ -94,7 +94,7 @@ pub enum Dropped<B> {
 }
 
 impl<B> Dropped<B> {
-    /// The frame.
+    /// The frame that was dropped.
     #[must_use]
     pub fn into_frame(self) -> B {
         match self {

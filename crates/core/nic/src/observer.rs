@@ -5,7 +5,7 @@ use crate::descriptor::Descriptor;
 use crate::moderation::Reason;
 use crate::time::{Duration, Instant};
 
-/// One interrupt.
+/// One interrupt that the NIC raised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupted {
     /// The queue whose vector it is.
@@ -14,7 +14,7 @@ pub struct Interrupted {
     pub number: u64,
     /// When it was raised.
     pub at: Instant,
-    /// Why.
+    /// Why the strategy raised it.
     pub reason: Reason,
     /// How many completed packets it signals to the host.
     pub packets: u32,
@@ -25,7 +25,7 @@ pub struct Interrupted {
 pub struct Delivered {
     /// The queue it came from.
     pub queue: u16,
-    /// The packet.
+    /// Descriptor of the packet.
     pub descriptor: Descriptor,
     /// When the host took it.
     pub at: Instant,

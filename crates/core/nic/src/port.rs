@@ -76,7 +76,7 @@ pub enum RejectedFrame<F> {
 }
 
 impl<F> RejectedFrame<F> {
-    /// The frame.
+    /// The frame that was rejected.
     pub fn into_frame(self) -> F {
         match self {
             Self::BadLength(frame) | Self::RingFull(frame) | Self::Filtered(frame) => frame,
@@ -194,7 +194,7 @@ impl<F: AsRef<[u8]>> Port<F> {
         &mut self.queues
     }
 
-    /// The queues.
+    /// The queues, by number.
     #[must_use]
     pub fn queues(&self) -> &[Queue<F>] {
         &self.queues

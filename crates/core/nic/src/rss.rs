@@ -173,7 +173,7 @@ impl Rss {
         Self { key, sums, indirection, types: HashTypes::ALL, unhashed }
     }
 
-    /// The key.
+    /// The key of the Toeplitz hash.
     #[must_use]
     pub const fn key(&self) -> &[u8; KEY_LENGTH] {
         &self.key

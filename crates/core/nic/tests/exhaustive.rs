@@ -169,7 +169,7 @@ const TWO_PACKETS: [&[(bool, u8)]; 5] = [
     &[(true, 2), (true, 1)],
 ];
 
-/// Every marking.
+/// Every marking of three packets.
 const THREE_PACKETS: [&[(bool, u8)]; 8] = [
     &[(false, 1), (false, 1), (false, 1)],
     &[(false, 1), (false, 1), (true, 1)],

@@ -21,7 +21,7 @@ pub struct Load {
     pub config: Config,
     /// Rates and faults of the network.
     pub wires: Wires,
-    /// Who sends to whom.
+    /// Sender and receiver of each stream of messages, as numbers of hosts.
     pub pairs: Vec<(usize, usize)>,
     /// Bytes of each message.
     pub size: usize,

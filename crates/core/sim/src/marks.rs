@@ -5,7 +5,7 @@ use mx::wire::{self, Body};
 
 /// Whether an endpoint with these settings should have marked this frame, or one behind it.
 ///
-/// Nobody waits for a reply unless its receiver has said so in the request, which is not seen here.
+/// A reply is waited for only if its receiver has said so in the request, which is not seen here.
 pub(crate) fn is_waited_for(config: &Config, frame: &[u8]) -> bool {
     if config.marks != Marks::ALL || config.mark_early > 0 {
         return false;

@@ -94,7 +94,7 @@ impl Setup {
         let wraps = random.below(3) == 0;
         let wraps_after = wraps.then(|| random.below(50) as u32);
         if random.below(15) == 0 {
-            // Nothing finds damage: all one may expect is that nobody panics or keeps too much.
+            // Nothing finds damage: all one may expect is that no host panics or keeps too much.
             (config.crc, wires.hostile, wires.damage_ppm) = (false, true, 30_000);
         }
         Self { hosts, config, wires, habits, wraps_after }

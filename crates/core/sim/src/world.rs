@@ -309,7 +309,7 @@ impl World {
         let link = &mut self.network.up[host];
         while link.free_at() <= self.now + RING {
             let Some(out) = end.transmit(self.now, &mut self.buffer[ETHERNET..]) else {
-                // Of a peer that is lost nobody waits for anything.
+                // No frame of a lost peer is waited for.
                 unmarked.retain(|_, peer| end.has_peer(*peer));
                 self.counts.unmarked += unmarked.len() as u64;
                 unmarked.clear();

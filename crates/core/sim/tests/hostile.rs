@@ -31,18 +31,18 @@ fn connect(world: &mut World, from: usize, to: usize) -> PeerId {
     world.with(from, |end, now| end.connect(now, address(to), 0, timeout)).unwrap()
 }
 
-/// Goes on for a while; what is told to the honest ones.
+/// Goes on for a while; the events of the honest hosts.
 fn quiesce(world: &mut World, span: Duration) -> Vec<(usize, Event<Vec<u8>>)> {
     let until = world.now() + span;
-    let mut told = Vec::new();
+    let mut events = Vec::new();
     while let Some(occurrence) = world.next(until) {
         if let Occurrence::Event(host, event) = occurrence
             && HONEST.contains(&host)
         {
-            told.push((host, event));
+            events.push((host, event));
         }
     }
-    told
+    events
 }
 
 /// What the liar's frames to this host have to say to be heard: it is a peer like any other.
@@ -57,7 +57,7 @@ fn insider(world: &mut World, to: usize) -> Header {
     })
 }
 
-/// Frames to a host: from the liar's address as a peer, and as a stranger from everybody's.
+/// Frames to a host: from the liar's address as a peer, and as a stranger from the others'.
 fn lie(world: &mut World, random: &mut Prng, to: usize, known: &mut Header) {
     let poison = [POISON; 1_400];
     for _ in 0..20 {
@@ -115,8 +115,8 @@ fn nothing_of_a_liar_reaches_honest_messages() {
                     lie(&mut world, &mut random, 1 - host, &mut known[1 - host]);
                 }
             }
-            let told = quiesce(&mut world, Duration::from_millis(10));
-            check(told, &mut received);
+            let events = quiesce(&mut world, Duration::from_millis(10));
+            check(events, &mut received);
             heard +=
                 HONEST.map(|host| world.end(host).unwrap().usage().waiting).iter().sum::<u32>();
         }
@@ -127,8 +127,8 @@ fn nothing_of_a_liar_reaches_honest_messages() {
 }
 
 /// Every receive that has ended has what its honest peer sent.
-fn check(told: Vec<(usize, Event<Vec<u8>>)>, received: &mut [usize; 2]) {
-    for (host, event) in told {
+fn check(events: Vec<(usize, Event<Vec<u8>>)>, received: &mut [usize; 2]) {
+    for (host, event) in events {
         match event {
             Event::Received(_, status, data) => {
                 assert_eq!(status.result, Ok(()));

@@ -31,7 +31,7 @@ fn begin(hosts: usize, size: usize, config: Config) -> World {
 }
 
 #[test]
-fn one_that_does_not_answer_holds_up_nobody_else() {
+fn one_that_does_not_answer_holds_up_no_other() {
     // A window for all pulls that one pull can fill.
     let config = Config { pull_window: 32, ..Config::default() };
     let mut world = begin(4, 1 << 20, config);
@@ -47,7 +47,7 @@ fn one_that_does_not_answer_holds_up_nobody_else() {
 }
 
 #[test]
-fn one_that_is_lost_holds_up_nobody_else() {
+fn one_that_is_lost_holds_up_no_other() {
     let timeout = Duration::from_millis(20);
     let config = Config { pull_window: 32, peer_timeout: timeout, ..Config::default() };
     for restarted in 1..4 {

@@ -6,7 +6,7 @@ use sim::drive;
 const SEEDS: u64 = 2_500;
 
 /// Seeds beyond them that have failed. In 913305 a peer starts again between a frame that
-/// its host waited for and the one that would have borne the mark: nobody waits any more. In
+/// its host waited for and the one that would have borne the mark: no host waits any more. In
 /// 623246 a receiver keeps no early frames, and of a window that was lost one frame came again
 /// every 10 ms. In 837694 seven transmissions of a frame are lost, and there were no more before
 /// the peer was given up.

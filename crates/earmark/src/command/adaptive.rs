@@ -22,7 +22,7 @@ pub struct AdaptiveArgs {
     /// of its modes, and what comes of them, beside `marked:75`
     #[arg(long, value_enum, default_value_t)]
     nic: NicKind,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
     /// Only the traffic whose name begins like this

@@ -89,10 +89,10 @@ pub struct ApplyArgs {
     /// Undo the change if the device takes anything but exactly these values
     #[arg(long)]
     pub exact: bool,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
-    /// The device
+    /// The device and its journal
     #[command(flatten)]
     pub at: DeviceArgs,
 }
@@ -103,7 +103,7 @@ pub struct RollbackArgs {
     /// The device; without it, all that Earmark has changed
     #[arg(value_name = "DEV")]
     pub device: Option<String>,
-    /// The device
+    /// The device and its journal
     #[command(flatten)]
     pub at: DeviceArgs,
 }

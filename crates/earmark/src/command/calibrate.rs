@@ -19,7 +19,7 @@ pub struct CalibrateArgs {
     /// Rounds, of which the median counts
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }

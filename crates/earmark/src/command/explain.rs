@@ -10,7 +10,7 @@ use clap::Args;
 use netdev::{Root, device_name};
 
 use bench::options::{bytes, number};
-use explain::report::Report;
+use explain::report::Explanation;
 use explain::{own, program, sockets};
 use report::terminal::Width;
 use report::{errln, json, outln};
@@ -37,7 +37,7 @@ pub struct ExplainArgs {
     /// Requests a second, one at a time
     #[arg(long, default_value_t = 500.0, value_name = "PER-SECOND")]
     pub rate: f64,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
     /// A program, whose sockets are explained while it runs
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(report: &Report, is_json: bool) -> Result<()> {
+fn print(report: &Explanation, is_json: bool) -> Result<()> {
     if is_json {
         json::print(report)?;
     } else {

@@ -28,7 +28,7 @@ use report::errln;
 /// The time in which programs run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Time {
-    /// This machine's.
+    /// The clock of this machine.
     #[default]
     Real,
     /// That of a calendar, which all hosts share.

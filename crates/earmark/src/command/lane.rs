@@ -61,10 +61,10 @@ pub struct LaneArgs {
     /// Remove the lanes that Earmark has made; rules of others stay
     #[arg(long, conflicts_with = "packets")]
     pub remove: bool,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
-    /// The device
+    /// The device and its journal
     #[command(flatten)]
     pub at: DeviceArgs,
 }

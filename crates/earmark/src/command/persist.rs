@@ -53,7 +53,7 @@ pub struct PersistArgs {
     /// Write below this directory, as for the image of another machine
     #[arg(long, value_name = "DIRECTORY", default_value = "/")]
     pub root: PathBuf,
-    /// The device
+    /// The device and its journal
     #[command(flatten)]
     pub at: DeviceArgs,
 }
@@ -293,12 +293,13 @@ fn subject(args: &PersistArgs, traits: &Traits, settings: &State) -> Result<Subj
                 file.path
             ),
             (false, true) => errln!(
-                "{} may be for {name}, which cannot be told from here; if it is, it counts \
+                "{} may be for {name}, which cannot be determined here; if it is, it counts \
                  instead of {own_name}",
                 file.path
             ),
             (false, false) => errln!(
-                "{} may be for {name}, which cannot be told from here; {own_name} counts before it",
+                "{} may be for {name}, which cannot be determined here; {own_name} counts \
+                 before it",
                 file.path
             ),
         }

@@ -40,8 +40,8 @@ pub struct ProbeArgs {
     /// Send at most so many packets; trains that would send more are left out
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     count: u32,
-    /// Never send faster than so many packets a second; whether there are shorter holds than the
-    /// gap then cannot be told
+    /// Never send faster than so many packets a second; holds shorter than the gap then stay
+    /// unseen
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     rate: u32,
     /// Let this device of mine hold nothing for some seconds, if nothing else shows the side of a
@@ -65,7 +65,7 @@ pub struct ProbeArgs {
     #[arg(long, value_name = "PACKETS", default_value_t = 5_000, conflicts_with_all = ["host", "replay"])]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     total_rate: u32,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
     /// The device of --vary

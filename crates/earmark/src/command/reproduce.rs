@@ -39,7 +39,7 @@ pub struct ReproduceArgs {
     /// List what there is, and run nothing
     #[arg(long, conflicts_with_all = ["quick", "json", "shard"])]
     list: bool,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
     /// Where the HTML report goes [default: earmark-reproduction.html; with --json, nowhere]

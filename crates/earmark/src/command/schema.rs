@@ -22,7 +22,7 @@ pub enum SchemaOf {
 /// If it cannot be written.
 pub(crate) fn print(of: SchemaOf) -> Result<()> {
     let schema = match of {
-        SchemaOf::Explain => json::schema::<explain::report::Report>(),
+        SchemaOf::Explain => json::schema::<explain::report::Explanation>(),
         SchemaOf::Probe => json::schema::<probe::report::Report>(),
         SchemaOf::Show => json::schema::<super::show::Shown>(),
         SchemaOf::Watch => json::schema::<show::rates::Rates>(),

@@ -39,7 +39,7 @@ pub struct ShowArgs {
     #[arg(long, value_name = "POLICY")]
     #[arg(value_parser = policies(), hide_possible_values = true)]
     check: Option<String>,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }

@@ -121,10 +121,10 @@ pub struct TuneArgs {
     /// Write a page with table and picture
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
-    /// The device
+    /// The device and its journal
     #[command(flatten)]
     pub at: DeviceArgs,
 }

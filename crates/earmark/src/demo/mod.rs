@@ -65,7 +65,7 @@ struct Row {
     setting: String,
     /// TCP round trips alone.
     round_trips: Measurement,
-    /// Bulk alone.
+    /// A bulk transfer alone.
     bulk: Measurement,
     /// Both at once.
     both: Measurement,
@@ -75,7 +75,8 @@ struct Row {
 #[derive(Debug, Serialize)]
 struct Demo {
     rows: Vec<Row>,
-    story: String,
+    #[serde(rename = "story")]
+    summary: String,
 }
 
 /// Runs the demo.
@@ -101,15 +102,15 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     };
     let (rows, timelines) = measure(&live, args)?;
     live.finish()?;
-    let story = conclusions::sentences(&rows);
-    let demo = Demo { rows, story };
+    let summary = conclusions::sentences(&rows);
+    let demo = Demo { rows, summary };
     let page = report::render(&show::report(&demo, timelines)).context("draw the report")?;
     write(&args.report, &page)?;
     if let Some(path) = &args.json {
         write(path, &json::text(&demo)?)?;
     }
     let width = Width::of_output();
-    outln!("{}\n\n{}\n", show::table(&demo.rows).fit(width), width.wrap(&demo.story));
+    outln!("{}\n\n{}\n", show::table(&demo.rows).fit(width), width.wrap(&demo.summary));
     outln!("Report: {}", args.report.display());
     Ok(())
 }

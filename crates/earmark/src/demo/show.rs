@@ -69,7 +69,7 @@ pub(super) fn report(demo: &Demo, timelines: Vec<Timeline>) -> Report {
                    under eight strategies of one NIC"
             .into(),
         made_at: environment.map(|environment| environment.date.clone()).unwrap_or_default(),
-        story: demo.story.clone(),
+        summary: demo.summary.clone(),
         table: report_table(&demo.rows),
         latency: vec![
             cdf("Round trips alone", "Nothing else on the wire: a lone packet meets the timer.", demo, |row| {

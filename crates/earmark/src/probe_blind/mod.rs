@@ -78,7 +78,7 @@ pub struct BlindArgs {
     /// Judge the cases that such a folder has, and play none
     #[arg(long, value_name = "FOLDER", conflicts_with = "record")]
     replay: Option<PathBuf>,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
     /// Which part of it is run

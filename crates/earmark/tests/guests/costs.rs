@@ -105,7 +105,7 @@ fn interrupts_lengthen_the_work_of_a_server() {
 /// Receive livelock: requests that come more often take the time in which they would be answered,
 /// until none is.
 #[test]
-fn a_host_that_only_receives_answers_nobody() {
+fn a_host_that_only_receives_answers_no_request() {
     needs!("guests");
     let ask = |rate: u32| {
         let words = "udp-rr --duration 0.05 -s disabled --compute 5 --packet-cost 0,5000";

@@ -154,7 +154,7 @@ fn a_program_that_spins_on_the_clock_sees_it_move() {
 }
 
 #[test]
-fn whoever_sleeps_for_long_is_told_what_time_it_is() {
+fn a_guest_that_sleeps_for_long_wakes_up_at_the_right_time() {
     needs!("guests");
     let ended = lab(&[], &["--on", "a", "sleep 7200; echo awake"]);
     assert_eq!(ended.output(), "awake\n");
@@ -191,7 +191,7 @@ fn kernels_without_virtual_time_are_refused_at_once() {
 }
 
 #[test]
-fn an_init_that_cannot_start_is_told() {
+fn an_init_that_cannot_start_is_reported() {
     needs!("guests");
     let directory = Directory::new();
     let real = kernel::find(Needs::VirtualTime).unwrap();

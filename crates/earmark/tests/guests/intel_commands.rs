@@ -1,4 +1,4 @@
-//! What the commands for real hosts say of Intel's drivers, which nobody here wrote, in guests.
+//! What the commands for real hosts say of Intel's unmodified drivers in guests.
 
 use crate::support::{EARMARK, has, needs, run};
 

@@ -94,7 +94,7 @@ fn large_messages_are_as_fast_as_without_moderation_and_interrupt_little() {
     let [rendezvous, pull, reply, notify, small] = worth;
     assert!((rendezvous - 75.0).abs() < 1.0, "the receiver hears of it later: {worth:?}");
     assert!(pull > 60.0 && reply > 10.0, "{worth:?}");
-    assert!(notify.abs() < 1.0 && small.abs() < 0.1, "nobody waits for these: {worth:?}");
+    assert!(notify.abs() < 1.0 && small.abs() < 0.1, "no process waits for these: {worth:?}");
     let none = with("none");
     assert!((none.half - delay.half).abs() < 0.1, "{none:?}, {delay:?}");
 }

@@ -87,7 +87,7 @@ fn hold_of_full_segments__is_found_behind_marks_for_short_packets() {
 }
 
 #[test]
-fn holds_of_both_sides__are_told_apart() {
+fn holds_of_both_sides__are_distinguished() {
     needs!("guests");
     let seen = probed("delay:300", "both", "echo");
     assert_holds(&seen, &[("theirs", "delay", 300.0, None), ("mine", "delay", 300.0, None)]);

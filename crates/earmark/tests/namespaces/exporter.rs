@@ -222,7 +222,7 @@ PY"#,
 }
 
 #[test]
-fn exporter__slow_clients_and_ten_thousand_connections__keep_nobody_out() {
+fn exporter__slow_clients_and_ten_thousand_connections__keep_no_client_out() {
     needs!("network", "python3");
     against_exporter(
         "",

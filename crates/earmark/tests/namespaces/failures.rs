@@ -111,9 +111,9 @@ fn a_port_that_is_down_for_a_while_is_no_disaster() {
     lab.end().output();
 }
 
-/// Runs the command as nobody, with `prepare` done as root before, in private mounts.
-fn as_nobody(prepare: &str, arguments: &[&str]) -> Ended {
-    // Copied because nobody may not reach into the directories of other users.
+/// Runs the command as an unprivileged user, with `prepare` done as root before, in private mounts.
+fn unprivileged(prepare: &str, arguments: &[&str]) -> Ended {
+    // Copied because that user may not reach into the directories of other users.
     let script = format!(
         "set -e; mount -t tmpfs tmpfs /mnt; cp \"$0\" /mnt/earmark; mkdir -m 777 /mnt/here; \
          cd /mnt/here; {prepare}; exec setpriv --reuid 65534 --regid 65534 --clear-groups \
@@ -131,14 +131,14 @@ fn what_hosts_need_is_named_where_it_is_missing() {
     let remedy = "Permission denied (os error 13); run as root, or let this user open it: \
                   sudo chmod 666 /dev/net/tun";
     for arguments in [&["lab", "run", "--on", "a", "true"][..], &["bench", "ping"], &["demo"]] {
-        as_nobody(&closed, arguments).refused(&["open /dev/net/tun", remedy]);
+        unprivileged(&closed, arguments).refused(&["open /dev/net/tun", remedy]);
     }
     let open = format!("{TUN} 666 /mnt/tun");
-    let name = unique("nobody");
+    let name = unique("unprivileged");
     let bench = ["bench", "tcp-rr", "--json", "--duration", "0.1", "--name", &name];
-    let outcome = as_nobody(&open, &bench).json();
+    let outcome = unprivileged(&open, &bench).json();
     assert_eq!(outcome["results"][0]["environment"]["privilege"], "user namespace");
-    as_nobody("mount -t tmpfs tmpfs /dev/net", &["bench", "ping"]).refused(&[
+    unprivileged("mount -t tmpfs tmpfs /dev/net", &["bench", "ping"]).refused(&[
         "open /dev/net/tun",
         "sudo modprobe tun",
         "--device /dev/net/tun",

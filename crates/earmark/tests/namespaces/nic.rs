@@ -181,7 +181,7 @@ fn labs_are_found_by_name_and_where_none_runs_the_message_says_how_to_start_one(
     alone("earmark nic show").refused(&["no lab runs here", "earmark lab shell"]);
     alone("earmark nic set b0 rx-usecs 5").refused(&["no lab runs here"]);
     assert_eq!(alone("earmark nic labs").output(), "");
-    run_line("nic --lab nobody show").refused(&["reach lab nobody", "earmark nic labs"]);
+    run_line("nic --lab missing show").refused(&["reach lab missing", "earmark nic labs"]);
     let ended = alone(
         "
         earmark lab run --name first --on a 'exec sleep 300' & first=$!
@@ -252,13 +252,15 @@ for listener, name in zip(listeners, sys.argv[1:]):
     apart.args(["--net", "--pid", "--fork", "--kill-child", "sh", "-c", script, EARMARK, listen]);
     let ended = output(&mut apart);
     assert_eq!(ended.stdout, "", "{ended:?}");
-    ended.refused(&[
-        "lab theirs is that of user nobody\n",
-        "no lab of yours runs here; lab theirs belongs to user nobody",
-        "sudo -u nobody earmark nic --lab theirs",
-        "a lab named theirs of user nobody runs already",
-        "endpoint 02:00:00:00:00:01/3 is left out: it belongs to user nobody",
-        "look at MX endpoint 02:00:00:00:00:01/3: it belongs to user nobody",
-    ]);
+    let words = [
+        "lab theirs is that of user OWNER\n",
+        "no lab of yours runs here; lab theirs belongs to user OWNER",
+        "sudo -u OWNER earmark nic --lab theirs",
+        "a lab named theirs of user OWNER runs already",
+        "endpoint 02:00:00:00:00:01/3 is left out: it belongs to user OWNER",
+        "look at MX endpoint 02:00:00:00:00:01/3: it belongs to user OWNER",
+    ];
+    let words = words.map(|words| words.replace("OWNER", "nobody"));
+    ended.refused(&words.each_ref().map(String::as_str));
     assert!(!ended.stderr.contains("run this"), "{ended:?}");
 }

@@ -89,7 +89,7 @@ fn sees_the_link_files_of_others_below_a_root() {
     let text = "[Link]\nNamePolicy=keep path\nRxMaxCoalescedFrames=8\n";
     assert!(ended.output().contains(text), "{ended:?}");
     for words in [
-        "20-type.link may be for tap, which cannot be told from here",
+        "20-type.link may be for tap, which cannot be determined here",
         "99-default.link is for tap, too: 70-earmark-tap.link counts before it",
         "70-earmark-tap.link.d/x.conf says RxMaxCoalescedFrames=1: that wins over",
         "/usr/lib/systemd/network/10-lan.link counts for tap before a file of ours would",
@@ -117,7 +117,7 @@ fn names_what_other_programs_set_and_which_wins() {
     let before = "before that, and is overridden";
     let (rules, profile) = ("(/etc/udev/rules.d/50-lan.rules)", "(/etc/tuned/lan/tuned.conf)");
     let perhaps = "udev may set rx-frames 2, too (/etc/udev/rules.d/95-perhaps.rules), which cannot \
-                   be told from here\n";
+                   be determined here\n";
     let expected = format!(
         "link:\n{udev} {after} {rules}\n{perhaps}{tuned} {after} {profile}\n\
          udev:\n{udev} {before} {rules}\n{perhaps}{tuned} {after} {profile}\n\

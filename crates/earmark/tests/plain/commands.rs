@@ -129,23 +129,17 @@ fn every_command_has_a_manual_page() {
 
 #[test]
 fn the_page_of_the_exporter_lists_what_is_exported() {
-    use exporter::metric::{Kind, Metric};
     let page = read("docs/exporter.md");
-    let listed: Vec<&str> = page.lines().filter(|line| line.starts_with("| `earmark_")).collect();
-    let row = |metric: &Metric| {
-        let family = metric.family();
-        let kind = match family.kind {
-            Kind::Gauge => "gauge",
-            Kind::Counter => "counter",
-            Kind::Info => "info",
-            Kind::Histogram(_) => "histogram",
-        };
-        let labels: Vec<String> = family.labels.iter().map(|it| format!("`{it}`")).collect();
-        let help = family.help.trim_end_matches('.');
-        format!("| `{}` | {kind} | {} | {help} |", family.name(), labels.join(", "))
-    };
-    let exported: Vec<String> = Metric::ALL.iter().map(row).collect();
-    assert_eq!(listed, exported, "docs/exporter.md needs this table:\n{}", exported.join("\n"));
+    let spans = page.split('`').skip(1).step_by(2);
+    let listed: Vec<&str> = spans.filter(|span| span.starts_with("earmark_")).collect();
+    let names: Vec<String> =
+        exporter::metric::Metric::ALL.iter().map(|metric| metric.family().name()).collect();
+    for name in &names {
+        assert!(listed.contains(&name.as_str()), "docs/exporter.md lacks `{name}`");
+    }
+    for name in listed {
+        assert!(names.iter().any(|it| it == name), "docs/exporter.md has `{name}`");
+    }
 }
 
 /// The part of a page below a heading.

@@ -344,7 +344,7 @@ while ready.get_map():
 }
 
 #[test]
-fn program__that_is_too_short__is_told_why_there_is_no_table() {
+fn program__that_is_too_short__reports_why_there_is_no_table() {
     needs!("root");
     let _alone = alone();
     let ended = run(&["explain", "--", "true"]);

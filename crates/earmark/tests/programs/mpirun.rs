@@ -199,7 +199,7 @@ fn killed_rank_ends_the_job() {
 fn works_without_root() {
     needs!("mpicc", "mpirun");
     let program = Compiled::new();
-    // The user nobody may not reach into the directories of others.
+    // An unprivileged user may not reach into the directories of others.
     let script = "set -e; mount -t tmpfs -o mode=755 tmpfs /mnt; mkdir -m 777 /mnt/home; \
                   cp \"$@\" /mnt; mknod /mnt/tun c 10 200; chmod 666 /mnt/tun; \
                   mount --bind /mnt/tun /dev/net/tun; cd /mnt/home; exec setpriv --reuid 65534 \

@@ -43,11 +43,12 @@ fn users_without_rights_have_batch_jobs_and_launchers_of_their_own() {
     let mut cluster = Cluster::start(PATIENT_S);
     cluster.compile(RING);
     let mpirun = "mpirun --bind-to none --mca oob_tcp_if_include 10.9.0.0/24 ./ring 30";
-    cluster.submit("nobody", "own", "--wait -N3 --ntasks-per-node=2", mpirun);
+    cluster.submit("unprivileged", "own", "--wait -N3 --ntasks-per-node=2", mpirun);
     passed(&cluster.run("cat out/own"), "udp", &NODES, 2);
     // What is missing is said by the provider: to a file of each task, since what a task writes to
     // `srun` may be lost when another one has ended the step.
-    let refused = "nobody srun --mpi=pmix -N2 --error=out/refused-%t env -u EARMARK_PORT ./ring 30";
+    let refused =
+        "unprivileged srun --mpi=pmix -N2 --error=out/refused-%t env -u EARMARK_PORT ./ring 30";
     let (status, text) = cluster.ask(refused);
     assert_ne!(status, 0, "{text}");
     let text = cluster.run("cat out/refused-*");

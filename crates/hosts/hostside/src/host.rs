@@ -68,8 +68,8 @@ pub trait HostSide: Send {
         let _ = port;
     }
 
-    /// Where a frame off the wire goes, if the host's driver has told its device, which may count
-    /// what it refuses.
+    /// Where a frame off the wire goes, as the host's driver has configured its device, which may
+    /// count what it refuses.
     fn route(&mut self, frame: &[u8]) -> Route {
         let _ = frame;
         Route::Port
@@ -156,7 +156,7 @@ pub trait VirtualHost {
     fn raise_irqs(&mut self, now: Instant) -> bool;
 
     /// Sends the interrupts that were raised. The host must not be running, and gets its turn next:
-    /// nobody waits until it has taken them.
+    /// no caller waits until it has taken them.
     fn send_irqs(&mut self);
 
     /// The interrupts that were raised, a bit for each ring, for a host that finds them in memory

@@ -6,7 +6,7 @@
 //! plane does what a driver would (`NapiDriver` of the crate `lab`). A guest behind a vhost-user
 //! port brings its own driver (the crate `vhost`).
 //!
-//! A [`HostPort`] is one port with its host and what is recorded of both. Whoever owns it, the data
+//! A [`HostPort`] is one port with its host and what is recorded of both. Its owner, the data
 //! plane of `lab` or a hypervisor, calls it in rounds. It reads no clock and does not wait.
 //!
 //! ```

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Quantiles {
     /// How many values.
     pub count: u64,
-    /// The smallest.
+    /// The smallest value, in the unit of the values.
     pub min: f64,
     /// Half are no larger.
     pub p50: f64,
@@ -16,7 +16,7 @@ pub struct Quantiles {
     pub p90: f64,
     /// 99 in 100 are no larger.
     pub p99: f64,
-    /// The largest.
+    /// The largest value, in their unit.
     pub max: f64,
     /// The arithmetic mean.
     pub mean: f64,

@@ -35,7 +35,7 @@ const MASKED: u32 = 1;
 pub(crate) struct Identity {
     /// The device number, of Intel.
     pub device: u16,
-    /// The revision.
+    /// PCI revision ID.
     pub revision: u8,
     /// The subsystem's number, of Intel as well.
     pub subsystem: u16,
@@ -45,7 +45,7 @@ pub(crate) struct Identity {
     pub vectors: u8,
 }
 
-/// The vendor.
+/// PCI vendor ID of Intel.
 pub(crate) const INTEL: u16 = 0x8086;
 
 /// Network controller, Ethernet.

@@ -49,9 +49,9 @@ const VERSION_1: u64 = vhost::transport::session::VERSION_1;
 /// How a device is made.
 #[derive(Clone, Debug)]
 pub struct DeviceSettings {
-    /// Which adapter.
+    /// The emulated adapter.
     pub adapter: Adapter,
-    /// Its address.
+    /// Its MAC address.
     pub mac: [u8; 6],
     /// Queue pairs of a virtual function, at most [`Adapter::max_pairs`]; cards have one.
     pub pairs: u16,

@@ -8,7 +8,7 @@ pub(crate) const VECTORS: u8 = 5;
 /// Bytes of the registers.
 pub(crate) const REGISTERS: u32 = 0x2_0000;
 
-/// Which card.
+/// Model of an emulated card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
     /// The 82574L, with five MSI-X vectors: Linux's `e1000e`.

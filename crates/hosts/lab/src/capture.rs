@@ -139,7 +139,7 @@ impl Capture {
 
 impl Drop for Capture {
     fn drop(&mut self) {
-        // Whoever wants to know of an error calls `finish`.
+        // A caller that wants to know of an error calls `finish`.
         let _ = self.close();
     }
 }
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_no_interrupt_told_of_has_how_long_they_were_off() {
+    fn a_frame_that_no_interrupt_reported_has_how_long_they_were_off() {
         let interrupt = Interrupted {
             queue: 0,
             number: 4,

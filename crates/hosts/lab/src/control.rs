@@ -78,7 +78,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         for (socket, thread) in self.sockets.drain(..) {
-            // A socket that is shut down accepts nobody any more, and its thread ends.
+            // A socket that is shut down accepts no client any more, and its thread ends.
             let _ = rustix::net::shutdown(&socket, rustix::net::Shutdown::Both);
             let _ = thread.join();
         }

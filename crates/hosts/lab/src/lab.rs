@@ -1,7 +1,7 @@
 //! Hosts with a network interface each, ready for a wire between them.
 //!
 //! Host `a` has the interface `a0`, host `b` has `b0`. All are up, addressed (see
-//! [`Station`]) and know each other by name. What is missing is the wire: whoever owns the TAPs
+//! [`Station`]) and know each other by name. What is missing is the wire: the owner of the TAPs
 //! carries the frames from one to the other.
 
 use crate::error::LabError;

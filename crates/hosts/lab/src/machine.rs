@@ -1,4 +1,4 @@
-//! What hosts and guests have in common for whoever runs programs on them.
+//! What hosts and guests have in common for a caller that runs programs on them.
 
 use std::ffi::OsStr;
 use std::process::{Child, Command, Output, Stdio};
@@ -30,7 +30,7 @@ pub trait Machine {
     /// How it has ended, if it has.
     fn end(&self) -> Option<String>;
 
-    /// The host that it is, if it is one: not a guest, whose files and sockets nobody shares.
+    /// The host that it is, if it is one: not a guest, which shares no files or sockets with hosts.
     fn host(&self) -> Option<&Host> {
         None
     }

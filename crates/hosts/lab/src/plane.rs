@@ -6,7 +6,7 @@
 //!   a0 receives ◀── port a0: ring, moderation, marker ◀── link out of b ◀── b0 sends
 //! ```
 //!
-//! A plane reads no clock and does not wait: `now` is an argument, and whoever owns the plane calls
+//! A plane reads no clock and does not wait: `now` is an argument, and the plane's owner calls
 //! when a descriptor can be read or a deadline has come. In real time that is the
 //! [data-plane thread](crate::dataplane), in virtual time the [calendar](crate::calendar).
 //!

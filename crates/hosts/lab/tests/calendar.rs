@@ -128,7 +128,7 @@ fn calendar__turns_are_taken_in_the_order_of_time_then_of_guests() {
 }
 
 #[test]
-fn calendar__planned_commands_come_before_whoever_runs_then() {
+fn calendar__planned_commands_come_before_guests_that_run_then() {
     let (note, notes) = channel();
     let (guest, mut clock) = guest("plan");
     let handle = ok(start(ok(Calendar::new(vec![guest]))));

@@ -154,13 +154,13 @@ fn wire__frames_wait_for_it_in_the_hosts_ring() {
 }
 
 #[test]
-fn switch__frames_go_to_whom_they_are_for() {
+fn switch__frames_go_to_their_destination() {
     let hosts = [Host::default(), Host::default(), Host::default()];
     let mut plane = plane(&hosts, &LinkSettings::default());
     let received = |hosts: &[Host; 3]| hosts.each_ref().map(Host::received);
     hosts[0].send([frame(2, 0)]);
     run(&mut plane);
-    assert_eq!(received(&hosts), [0, 1, 1], "nobody knows host 2 yet");
+    assert_eq!(received(&hosts), [0, 1, 1], "host 2 is not known yet");
     hosts[2].send([frame(0, 2)]);
     run(&mut plane);
     hosts[0].send([frame(2, 0)]);

@@ -10,10 +10,9 @@ use std::process::{Command, Output};
 mod common;
 use common::{ok, two_hosts};
 
-/// Runs the example as nobody, after `prepare` (as root, in a private mount namespace).
-fn as_nobody(prepare: &str, program: &[&str]) -> Output {
-    // The example is copied because nobody may not reach into the directories of whoever runs
-    // tests.
+/// Runs the example as user 65534, after `prepare` (as root, in a private mount namespace).
+fn as_unprivileged(prepare: &str, program: &[&str]) -> Output {
+    // The example is copied because that user may have no access to the build directory.
     let script = format!(
         "set -e; mount -t tmpfs tmpfs /mnt; cp \"$0\" /mnt/two_hosts; cd /; {prepare}; \
          exec setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set=-all \
@@ -43,21 +42,21 @@ const LOOK: &str = "uname -n; id -u; getent ahostsv4 b | head -n 1 | cut -d ' ' 
 
 #[test]
 fn lab__works_without_root() {
-    assert_works(&as_nobody(OPEN_TUN, &["sh", "-c", LOOK]));
+    assert_works(&as_unprivileged(OPEN_TUN, &["sh", "-c", LOOK]));
 }
 
 #[test]
 fn lab__works_where_proc_is_masked() {
     // As container runtimes do; the kernel then refuses a fresh /proc inside a user namespace.
     let masked = format!("{OPEN_TUN}; mount -t tmpfs -o ro tmpfs /proc/tty");
-    assert_works(&as_nobody(&masked, &["sh", "-c", LOOK]));
+    assert_works(&as_unprivileged(&masked, &["sh", "-c", LOOK]));
 }
 
 #[test]
 fn lab__works_where_sysctls_are_read_only() {
     let read_only =
         format!("{OPEN_TUN}; mount --bind /proc/sys /proc/sys; mount -o remount,ro,bind /proc/sys");
-    assert_works(&as_nobody(&read_only, &["sh", "-c", LOOK]));
+    assert_works(&as_unprivileged(&read_only, &["sh", "-c", LOOK]));
 }
 
 #[track_caller]
@@ -70,13 +69,13 @@ fn assert_refused(output: &Output, operation: &str, remedy: &str) {
 #[test]
 fn refusal__tun_may_not_be_opened() {
     let closed = OPEN_TUN.replace("666", "600");
-    let output = as_nobody(&closed, &["true"]);
+    let output = as_unprivileged(&closed, &["true"]);
     assert_refused(&output, "open /dev/net/tun for host a", "sudo chmod 666 /dev/net/tun");
 }
 
 #[test]
 fn refusal__no_tun() {
-    let output = as_nobody("mount -t tmpfs tmpfs /dev/net", &["true"]);
+    let output = as_unprivileged("mount -t tmpfs tmpfs /dev/net", &["true"]);
     assert_refused(&output, "open /dev/net/tun for host a", "sudo modprobe tun");
 }
 

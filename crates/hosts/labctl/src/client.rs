@@ -108,7 +108,7 @@ fn exchange(lab: &str, mut server: LocalServer, request: &Request) -> Result<Rep
     let mut line = serde_json::to_string(request)?;
     line.push('\n');
     match server.write_all(line.as_bytes()) {
-        // A lab that lets nobody of this user in answers at once.
+        // A lab that refuses this user answers at once.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
         written => written.with_context(|| format!("ask lab {lab}"))?,
     }

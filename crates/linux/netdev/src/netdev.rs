@@ -14,7 +14,7 @@ use super::genl::{About, Failure, Family};
 use super::tlv::{Malformed, Tlvs, Writer};
 use sys::ethtool::Control;
 
-/// Requests (`NETDEV_CMD_...`).
+/// Numbers of the requests (`NETDEV_CMD_...`).
 const QUEUE_GET: u8 = 10;
 const NAPI_GET: u8 = 11;
 const QSTATS_GET: u8 = 12;
@@ -104,13 +104,13 @@ impl Threaded {
 /// What to change about a NAPI instance; `None` leaves it as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NapiChange {
-    /// See [`Napi::defer_hard_irqs`].
+    /// See [`Napi::defer_hard_irqs`]: empty polls.
     pub defer_hard_irqs: Option<u32>,
     /// See [`Napi::gro_flush_timeout`]: nanoseconds.
     pub gro_flush_timeout: Option<u64>,
     /// See [`Napi::irq_suspend_timeout`]: nanoseconds.
     pub irq_suspend_timeout: Option<u64>,
-    /// See [`Napi::threaded`].
+    /// See [`Napi::threaded`]: where it polls.
     pub threaded: Option<Threaded>,
 }
 
@@ -314,7 +314,7 @@ pub fn parse_queue_counters(attributes: &[u8]) -> Result<QueueCounters, Malforme
     Ok(QueueCounters { ifindex, direction, id, counters })
 }
 
-/// `enum netdev_queue_type`.
+/// Decodes `enum netdev_queue_type`.
 fn direction_of(value: u32) -> Option<Direction> {
     match value {
         0 => Some(Direction::Rx),

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn server_that_accepts_nobody_is_not_waited_for_without_end() {
+    fn server_that_accepts_no_client_is_not_waited_for_without_end() {
         let (name, listener) = bind("full");
         rustix::net::listen(&listener, 0).unwrap();
         let _first = open(&name, None).unwrap();

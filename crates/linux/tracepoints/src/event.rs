@@ -6,11 +6,11 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use super::attributes::Attributes;
 
-/// `_IO('$', 0)`.
+/// Starts counting: `_IO('$', 0)`.
 const ENABLE: c_ulong = 0x2400;
-/// `_IO('$', 1)`.
+/// Stops counting: `_IO('$', 1)`.
 const DISABLE: c_ulong = 0x2401;
-/// `_IO('$', 5)`.
+/// Shares another event's buffer: `_IO('$', 5)`.
 const SET_OUTPUT: c_ulong = 0x2405;
 /// `_IOW('$', 6, char *)`.
 const SET_FILTER: c_ulong = 0x4000_2406 | (size_of::<usize>() as c_ulong) << 16;

@@ -27,7 +27,7 @@ pub enum Unit {
 /// A tracepoint that is wanted.
 #[derive(Clone, Debug)]
 pub struct EventRequest {
-    /// As `group:name`.
+    /// The tracepoint, as `group:name`.
     pub event: &'static str,
     /// What its fields must be, in the language of `filter` files in tracefs.
     pub filter: Option<String>,
@@ -38,7 +38,7 @@ pub struct EventRequest {
 /// A tracepoint that was wanted and is not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// As `group:name`.
+    /// The tracepoint, as `group:name`.
     pub event: &'static str,
     /// Why it is missing, in words.
     pub why: String,

@@ -6,7 +6,7 @@ use tracepoints::record::Record;
 use tracepoints::tracefs::Tracefs;
 use tracepoints::{EventRequest, PerfError, Session, Unit};
 
-/// A session, or, for whoever may not have one, `None` after a look at the refusal.
+/// A session; `None`, after a check of the refusal, for a process that may not have one.
 fn session(requests: &[EventRequest], switches: Option<u32>) -> Option<Session> {
     let opened = Tracefs::open().and_then(|tracefs| Session::open(&tracefs, requests, switches));
     match opened {

@@ -47,7 +47,7 @@
 #define EARMARK_MX_PROGRESS_THREAD 0
 
 /**
- * Nobody does while no call is made; the program calls earmark_mx_progress() often enough.
+ * No thread does while no call is made; the program calls earmark_mx_progress() often enough.
  */
 #define EARMARK_MX_PROGRESS_MANUAL 1
 
@@ -289,7 +289,7 @@ typedef struct earmark_mx_request earmark_mx_request;
 typedef earmark_mx_endpoint *earmark_mx_endpoint_t;
 
 /**
- * A request that has not been told to have ended; NULL is none.
+ * A request whose end has not been reported; NULL is none.
  */
 typedef earmark_mx_request *earmark_mx_request_t;
 
@@ -298,7 +298,7 @@ typedef earmark_mx_request *earmark_mx_request_t;
  */
 typedef struct {
     /**
-     * Private.
+     * Private to the library.
      */
     uint64_t stuff[2];
 } earmark_mx_endpoint_addr_t;
@@ -312,11 +312,11 @@ typedef struct {
      */
     earmark_mx_status_code_t code;
     /**
-     * 0.
+     * Reserved; always 0.
      */
     uint32_t flags;
     /**
-     * Who sent the message, or whom it was sent to.
+     * The sender of a message that came, the receiver of one that was sent.
      */
     earmark_mx_endpoint_addr_t source;
     /**
@@ -452,8 +452,8 @@ earmark_mx_return_t earmark_mx_wait_any(earmark_mx_endpoint_t endpoint,
                                         uint32_t *result);
 
 /**
- * The request that has ended first, of those of which nobody was told; its end is still to be
- * tested. Result is 0 if there is none.
+ * The request that has ended first, of those whose end has not been reported; its end is still to
+ * be tested. Result is 0 if there is none.
  */
 earmark_mx_return_t earmark_mx_ipeek(earmark_mx_endpoint_t endpoint,
                                      earmark_mx_request_t *request,
@@ -477,7 +477,7 @@ earmark_mx_return_t earmark_mx_context(earmark_mx_endpoint_t endpoint,
 
 /**
  * Takes back a receive that no message has come for, or stops waiting for a connection. If that is
- * done, result is 1 and the request is NULL: its end will not be told. If it is too late, result
+ * done, result is 1 and the request is NULL: its end is not reported. If it is too late, result
  * is 0, and the request will end. A send cannot be cancelled.
  */
 earmark_mx_return_t earmark_mx_cancel(earmark_mx_endpoint_t endpoint,
@@ -485,7 +485,7 @@ earmark_mx_return_t earmark_mx_cancel(earmark_mx_endpoint_t endpoint,
                                       uint32_t *result);
 
 /**
- * The end of this request will not be told. Its memory has to stay until the endpoint is closed.
+ * The end of this request is not reported. Its memory has to stay until the endpoint is closed.
  */
 earmark_mx_return_t earmark_mx_forget(earmark_mx_endpoint_t endpoint,
                                       earmark_mx_request_t *request);
@@ -624,7 +624,7 @@ earmark_mx_return_t earmark_mx_get_endpoint_addr_context(earmark_mx_endpoint_t e
 
 /**
  * The interface of the host with this name, by asking for it, for so many milliseconds at most;
- * the number is that of its lowest endpoint. Over udp nobody can be asked.
+ * the number is that of its lowest endpoint. Over udp no host can be asked.
  *
  * Up to the caller:
  * `name` is NULL or a string.
@@ -649,7 +649,7 @@ earmark_mx_return_t earmark_mx_nic_id_to_hostname(earmark_mx_endpoint_t endpoint
                                                   size_t size);
 
 /**
- * Whether a message has come that fits and that nobody has received; it goes on waiting. If so,
+ * Whether a message has come that fits and that no receive has taken; it goes on waiting. If so,
  * result is 1, and the status has its source, match information and length.
  */
 earmark_mx_return_t earmark_mx_iprobe(earmark_mx_endpoint_t endpoint,
@@ -682,7 +682,7 @@ earmark_mx_return_t earmark_mx_probe_from(earmark_mx_endpoint_t endpoint,
 
 /**
  * Sends a message. The request ends when its memory may be used again; whether the message was
- * received only earmark_mx_issend() tells. Without a request nobody hears of the end, and the
+ * received only earmark_mx_issend() tells. Without a request the end is not reported, and the
  * memory may be used again when this returns.
  *
  * Up to the caller:

@@ -24,7 +24,7 @@ pub const EARMARK_MX_MAX_SEGMENTS: u32 = 256;
 
 /// A thread of the endpoint's own acknowledges, resends and pulls.
 pub const EARMARK_MX_PROGRESS_THREAD: u32 = 0;
-/// Nobody does while no call is made; the program calls earmark_mx_progress() often enough.
+/// No thread does while no call is made; the program calls earmark_mx_progress() often enough.
 pub const EARMARK_MX_PROGRESS_MANUAL: u32 = 1;
 
 /// A thread that waits sleeps.
@@ -43,14 +43,14 @@ pub struct earmark_mx_request(());
 /// An endpoint that is open; NULL is none.
 pub type earmark_mx_endpoint_t = *mut earmark_mx_endpoint;
 
-/// A request that has not been told to have ended; NULL is none.
+/// A request whose end has not been reported; NULL is none.
 pub type earmark_mx_request_t = *mut earmark_mx_request;
 
 /// An endpoint, as another one knows it. Its content is private; copy it as you like.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct earmark_mx_endpoint_addr_t {
-    /// Private.
+    /// Private to the library.
     pub stuff: [u64; 2],
 }
 
@@ -70,9 +70,9 @@ pub struct earmark_mx_segment_t {
 pub struct earmark_mx_status_t {
     /// Whether it did what was asked.
     pub code: earmark_mx_status_code_t,
-    /// 0.
+    /// Reserved; always 0.
     pub flags: u32,
-    /// Who sent the message, or whom it was sent to.
+    /// The sender of a message that came, the receiver of one that was sent.
     pub source: earmark_mx_endpoint_addr_t,
     /// The match information of the message; of the request, if there is no message.
     pub match_info: u64,

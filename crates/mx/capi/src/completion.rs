@@ -81,8 +81,8 @@ pub extern "C" fn earmark_mx_wait_any(
     })
 }
 
-/// The request that has ended first, of those of which nobody was told; its end is still to be
-/// tested. Result is 0 if there is none.
+/// The request that has ended first, of those whose end has not been reported; its end is still to
+/// be tested. Result is 0 if there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn earmark_mx_ipeek(
     endpoint: earmark_mx_endpoint_t,
@@ -133,7 +133,7 @@ pub extern "C" fn earmark_mx_context(
 }
 
 /// Takes back a receive that no message has come for, or stops waiting for a connection. If that is
-/// done, result is 1 and the request is NULL: its end will not be told. If it is too late, result
+/// done, result is 1 and the request is NULL: its end is not reported. If it is too late, result
 /// is 0, and the request will end. A send cannot be cancelled.
 #[unsafe(no_mangle)]
 pub extern "C" fn earmark_mx_cancel(
@@ -158,7 +158,7 @@ pub extern "C" fn earmark_mx_cancel(
     })
 }
 
-/// The end of this request will not be told. Its memory has to stay until the endpoint is closed.
+/// The end of this request is not reported. Its memory has to stay until the endpoint is closed.
 #[unsafe(no_mangle)]
 pub extern "C" fn earmark_mx_forget(
     endpoint: earmark_mx_endpoint_t,
@@ -282,5 +282,5 @@ fn goes_on(open: &OpenEndpoint) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How long one who looks for something that wakes nobody sleeps between two looks.
+/// How long a thread sleeps between two looks for something that wakes no thread.
 pub(crate) const NAP: Duration = Duration::from_micros(50);

@@ -84,7 +84,7 @@ pub(crate) fn guard(call: impl FnOnce() -> Result<(), Failure>) -> Return {
         Ok(Ok(())) => return Return::EARMARK_MX_SUCCESS,
         Ok(Err(failure)) => failure,
         Err(_) => {
-            let text = "this is a fault of libearmark, told on standard error; please report it";
+            let text = "this is a fault of libearmark, printed on standard error; please report it";
             Failure::new(Return::EARMARK_MX_INTERNAL, text)
         }
     };

@@ -129,7 +129,7 @@ impl OpenEndpoint {
         let pending = self.requests().get(key).copied();
         let found = pending.and_then(|pending| Some((key, pending, pending.request?)));
         found.ok_or_else(|| {
-            let text = "this request is NULL, has been told to have ended, or is another \
+            let text = "this request is NULL, its end has been reported, or it is another \
                         endpoint's; set it to NULL when it ends";
             Failure::new(Return::EARMARK_MX_BAD_REQUEST, text)
         })
@@ -152,8 +152,8 @@ impl OpenEndpoint {
         self.requests().values().any(|pending| pending.kind == Kind::Connect(address))
     }
 
-    /// The status of a request that has ended, which is none any more; nothing if nobody is to
-    /// hear of it.
+    /// Removes a request that has ended, and returns its status; `None` if its end is not to be
+    /// reported.
     pub(crate) fn end(&self, completed: &Completed<CallerSegments>) -> Option<earmark_mx_status_t> {
         let Completed { request, status, .. } = completed;
         let key = RequestKey::from(KeyData::from_ffi(status.context));

@@ -28,7 +28,7 @@
 //! peers.rs                     connecting, addresses, contexts of peers, hosts by name
 //! transfer.rs                  sends and receives
 //! completion.rs                test, wait, peek, cancel, forget, wakeup
-//! probe.rs, info.rs            messages that nobody has received; figures
+//! probe.rs, info.rs            messages that no receive has taken; figures
 //! guard.rs, handles.rs         errors and panics; handles that are checked
 //! memory.rs                    memory of the user, and messages in it
 //! ```

@@ -31,7 +31,7 @@ pub extern "C" fn earmark_mx_init(api: u32) -> earmark_mx_return_t {
             return Err(Failure::new(Return::EARMARK_MX_BAD_API, text));
         }
         if INITIALIZED.swap(true, Ordering::AcqRel) {
-            let text = "the library is initialized already; that is only told, and does no harm";
+            let text = "the library is initialized already; this call changes nothing";
             return Err(Failure::new(Return::EARMARK_MX_ALREADY_INITIALIZED, text));
         }
         Ok(())

@@ -10,13 +10,13 @@
 //! - **Sends.** MX reads an eager message again when frames of it were lost, also after the send
 //!   has ended. So whatever may be eager is copied when it is sent, and only longer and synchronous
 //!   messages are read from the user's memory, which MX does until their receiver has all. A send
-//!   without a request is copied, however long: nobody could know when its memory is free.
+//!   without a request is copied, however long: no end says when its memory is free.
 //! - **Receives.** MX writes into the memory until the receive ends; a receive that is cancelled
 //!   ends before the cancellation is reported.
 //! - **Close.** An endpoint is closed by stopping its thread and dropping the engine, before the
 //!   call returns.
-//! - **Forgotten requests.** Nobody hears when such a request ends; its memory has to stay until
-//!   the endpoint is closed.
+//! - **Forgotten requests.** The end of such a request is not reported; its memory has to stay
+//!   until the endpoint is closed.
 
 use mx_io::memory::Segment;
 

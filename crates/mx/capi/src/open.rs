@@ -20,7 +20,7 @@ use crate::guard::{Failure, guard, place};
 use crate::handles::{self, OpenEndpoint};
 use crate::library;
 
-/// The largest number of an endpoint; the one after it means everybody.
+/// The largest number of an endpoint; the one after it means all endpoints.
 const LAST_NUMBER: u8 = 254;
 
 /// The variable of the environment that names a port where the program does not.

@@ -131,7 +131,7 @@ pub extern "C" fn earmark_mx_get_endpoint_addr_context(
 }
 
 /// The interface of the host with this name, by asking for it, for so many milliseconds at most;
-/// the number is that of its lowest endpoint. Over udp nobody can be asked.
+/// the number is that of its lowest endpoint. Over udp no host can be asked.
 ///
 /// # Safety
 /// `name` is NULL or a string.
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn earmark_mx_hostname_to_nic_id(
         let found = search(open, Some(&name), timeout, |_| true)?;
         let Some(DiscoveredEndpoint { address, .. }) = found else {
             let text = format!(
-                "host {name}: nobody of that name has answered; see who does: earmark mx peers"
+                "host {name}: no host of that name has answered; see who does: earmark mx peers"
             );
             return Err(Failure::new(Return::EARMARK_MX_HOST_NOT_FOUND, text));
         };
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn earmark_mx_nic_id_to_hostname(
     handles::on(endpoint, |open| {
         let found = search(open, None, timeout, |found| found.address.nic == nic_of(nic_id))?;
         let Some(found) = found else {
-            let text = format!("interface {}: nobody there has answered", nic_of(nic_id));
+            let text = format!("interface {}: no endpoint there has answered", nic_of(nic_id));
             return Err(Failure::new(Return::EARMARK_MX_HOST_NOT_FOUND, text));
         };
         // SAFETY: there is room for so many bytes.
@@ -215,7 +215,7 @@ fn search(
     milliseconds: u32,
     fits: impl Fn(&DiscoveredEndpoint) -> bool,
 ) -> Result<Option<DiscoveredEndpoint>, Failure> {
-    // Whoever asks without end asks in rounds.
+    // A search without a time limit asks in rounds.
     let until = timeout(milliseconds).map(|span| Instant::now() + span);
     loop {
         let left = until.map_or(LONG, |until| until.saturating_duration_since(Instant::now()));

@@ -1,4 +1,4 @@
-//! Messages that have come and that nobody has received.
+//! Messages that have come and that no receive has taken.
 
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
@@ -19,7 +19,7 @@ use crate::peers::timeout;
 /// How long one who waits for a message looks again and again before it sleeps in between.
 const EAGER: Duration = Duration::from_micros(200);
 
-/// Whether a message has come that fits and that nobody has received; it goes on waiting. If so,
+/// Whether a message has come that fits and that no receive has taken; it goes on waiting. If so,
 /// result is 1, and the status has its source, match information and length.
 #[unsafe(no_mangle)]
 pub extern "C" fn earmark_mx_iprobe(
@@ -68,7 +68,7 @@ pub extern "C" fn earmark_mx_probe_from(
     })
 }
 
-/// Waits for a message. Messages that nobody waits for wake nobody, so this looks for them.
+/// Waits for a message. Messages that no receive waits for wake no thread, so this polls.
 fn probe(
     open: &OpenEndpoint,
     source: Option<PeerId>,

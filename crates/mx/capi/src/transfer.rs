@@ -16,7 +16,7 @@ use crate::handles::{self, Kind, OpenEndpoint};
 use crate::memory::{CallerSegments, Outgoing, lent};
 
 /// Sends a message. The request ends when its memory may be used again; whether the message was
-/// received only earmark_mx_issend() tells. Without a request nobody hears of the end, and the
+/// received only earmark_mx_issend() tells. Without a request the end is not reported, and the
 /// memory may be used again when this returns.
 ///
 /// # Safety
@@ -137,7 +137,7 @@ fn receive(
     into: CallerSegments,
     issue: Issue<'_>,
 ) -> Result<(), Failure> {
-    // Without one, nobody would know when the memory may be looked at.
+    // Without one, no end would say when the memory may be read.
     let request = Some(place(issue.request, "request")?);
     let receive = |context| {
         let posted =

@@ -102,7 +102,7 @@ fn progress_needs_no_application() {
     let to_b = connect(&a, &b);
     let posted = b.irecv(None, Match::ANY, vec![0; 1 << 20]).unwrap();
     let sent = a.isend(to_b, 1, vec![9; 1 << 20].into()).unwrap();
-    // Nobody asks, and yet the megabyte is pulled: looking at counters drives nothing.
+    // No thread asks, and yet the megabyte is pulled: looking at counters drives nothing.
     let until = Instant::now() + LONG;
     while b.counters().0.messages_received == 0 {
         assert!(Instant::now() < until, "{}", b.dump());
@@ -143,7 +143,7 @@ fn several_threads_wait_for_their_own() {
 }
 
 #[test]
-fn whoever_waits_can_be_woken() {
+fn thread_that_waits_can_be_woken() {
     let (a, _b) = pair(Config::default(), EndpointOptions::default());
     let request = a.irecv(None, Match::ANY, vec![0; 8]).unwrap();
     assert!(a.wait(request, Some(Duration::from_millis(20))).unwrap().is_none());
@@ -164,7 +164,7 @@ fn whoever_waits_can_be_woken() {
 }
 
 #[test]
-fn what_is_withdrawn_is_told_to_nobody() {
+fn withdrawn_request_is_not_reported() {
     let (a, b) = pair(Config::default(), EndpointOptions::default());
     let nowhere = Address { endpoint: 77, ..b.address() };
     scope(|scope| {
@@ -181,7 +181,7 @@ fn what_is_withdrawn_is_told_to_nobody() {
             a.wakeup();
             sleep(Duration::from_millis(1));
         }
-        assert!(waits.join().unwrap().is_none(), "an end was told that was withdrawn");
+        assert!(waits.join().unwrap().is_none(), "the end of a withdrawn request was reported");
     });
     let peer = connect(&b, &a);
     let late = a.irecv(None, Match::ANY, vec![0; 8]).unwrap();

@@ -77,7 +77,7 @@ const USUAL: [FrameType; 6] = [
 ];
 
 #[test]
-fn faults_of_each_type_hold_nobody_up() {
+fn messages_arrive_despite_faults_of_each_type() {
     for frame_type in FrameType::ALL {
         for fault in Fault::ALL {
             let faults = format!("{}:{}:3", fault.name(), frame_type.name());
@@ -89,7 +89,7 @@ fn faults_of_each_type_hold_nobody_up() {
 }
 
 #[test]
-fn faults_of_every_kind_at_once_hold_nobody_up() {
+fn messages_arrive_despite_faults_of_every_kind_at_once() {
     assert!(echo("drop:11,duplicate:7,delay:5", Fault::Drop) > 0);
 }
 

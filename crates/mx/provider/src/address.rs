@@ -1,4 +1,4 @@
-//! Addresses as libfabric passes them around: eight bytes that nobody else looks into.
+//! Addresses as libfabric passes them around: eight bytes, opaque to others.
 
 use std::str::FromStr;
 

@@ -31,8 +31,8 @@ pub(crate) fn of_error(error: &MxError) -> c_int {
         MxError::Refused(Refusal::Closing) => ECANCELED,
         MxError::Refused(_) => EINVAL,
         _ => {
-            static TOLD: AtomicBool = AtomicBool::new(false);
-            warn_once(&TOLD, &error.to_string());
+            static WARNED: AtomicBool = AtomicBool::new(false);
+            warn_once(&WARNED, &error.to_string());
             EIO
         }
     }
@@ -40,16 +40,16 @@ pub(crate) fn of_error(error: &MxError) -> c_int {
 
 /// Says why memory of the program's cannot be used.
 pub(crate) fn warn_of_memory() {
-    static TOLD: AtomicBool = AtomicBool::new(false);
+    static WARNED: AtomicBool = AtomicBool::new(false);
     warn_once(
-        &TOLD,
+        &WARNED,
         "a message has bytes at NULL, or more than there are addresses: a mistake of the program, \
          or of its MPI (Open MPI 4 does so with datatypes that are relative to MPI_BOTTOM)",
     );
 }
 
-fn warn_once(told: &AtomicBool, text: &str) {
-    if !told.swap(true, Ordering::Relaxed) {
+fn warn_once(warned: &AtomicBool, text: &str) {
+    if !warned.swap(true, Ordering::Relaxed) {
         warn(text);
     }
 }
@@ -66,8 +66,8 @@ pub(crate) fn text(error: c_int) -> String {
 /// Tells people something on standard error: libfabric's own log would have to be linked.
 pub(crate) fn warn(text: &str) {
     let line = format!("earmark[{}]: {text}\n", std::process::id());
-    // One write, so that lines of ranks that share a pipe stay whole. If nobody listens, that is
-    // no reason to end a program.
+    // One write, so that lines of ranks that share a pipe stay whole. If no process reads it, that
+    // is no reason to end a program.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 

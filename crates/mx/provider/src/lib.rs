@@ -29,7 +29,7 @@
 //! | the buffer of a send | read in place, or copied if it is short (`memory.rs`) |
 //! | a receive buffer for several messages | one receive after the other |
 //! | an address | six bytes of interface, the number of the endpoint, and a mark (`address.rs`) |
-//! | progress, manual or automatic | a thread of the endpoint's, while nobody reads a queue |
+//! | progress, manual or automatic | a thread of the endpoint's, while no other reads a queue |
 //!
 //! Everything may be called from any thread. The MX endpoint has a lock around the engine, under
 //! which ends are passed on, and each queue has one; they are taken in this order.
@@ -66,7 +66,7 @@ pub use abi::info::Provider;
 /// What libfabric keeps of this provider. It never moves, and libfabric alone writes to it.
 struct Registered(std::cell::UnsafeCell<Provider>);
 
-// SAFETY: libfabric changes it while it loads providers, which one thread does; nobody here looks.
+// SAFETY: libfabric alone accesses it; it changes it as it loads providers, in one thread.
 // JUSTIFICATION: libfabric wants a structure that it may write to, for the life of the process.
 unsafe impl Sync for Registered {}
 

@@ -145,7 +145,7 @@ impl ReceiveBuffer {
         }
     }
 
-    /// A place without room, for a message that nobody wants.
+    /// A place without room, for a message that is discarded.
     pub(crate) fn nowhere() -> Self {
         Self::new(memory::nothing(), false)
     }

@@ -1,7 +1,7 @@
 //! Remote memory, as messages.
 //!
-//! A peer that wants to write or read sends a request. Whoever has the memory attends to it when it
-//! reads a queue or a counter, as libfabric's manual progress has it:
+//! A peer that wants to write or read sends a request. The owner of the memory attends to it when
+//! it reads a queue or a counter, as libfabric's manual progress has it:
 //!
 //! ```text
 //! short write   request with the bytes ─▶   written, ◀─ answer

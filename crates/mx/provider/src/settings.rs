@@ -1,4 +1,4 @@
-//! Environment variables.
+//! Settings from environment variables.
 
 use std::sync::OnceLock;
 use std::time::Duration;

@@ -24,7 +24,7 @@ use report::progress::Progress;
 /// What `earmark bench` returns, and `--json` prints.
 #[derive(Debug, Serialize)]
 pub struct Comparison {
-    /// The experiment.
+    /// Name of the experiment.
     pub experiment: String,
     /// Name of the world.
     pub world: String,

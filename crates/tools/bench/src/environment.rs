@@ -40,7 +40,7 @@ pub struct Environment {
     pub wait: String,
     /// The nice value of the data plane: -20 where it may run before hosts.
     pub nice: i32,
-    /// Which NIC of Intel's the guests have, and what its driver was told; empty if none.
+    /// Which NIC of Intel's the guests have, and its driver's options; empty if none.
     pub nic: String,
     /// Which packets are marked.
     pub mark: String,

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_period_and_two_are_told_apart() {
+    fn one_period_and_two_are_distinguished() {
         let buckets = vec![[124_900, 5], [125_100, 95], [250_100, 3]];
         let bins = bins(&Distribution { buckets, ..Distribution::default() });
         let counts: Vec<u64> = bins.iter().map(|bin| bin.count).collect();

@@ -38,7 +38,7 @@
 //! # Modules
 //!
 //! - [`experiment`], [`workload`], [`agent`], [`world`]: as above;
-//! - [`turns`], [`attempt`], [`sweep`]: what is played, by whom;
+//! - [`turns`], [`attempt`], [`sweep`]: what is played, by which agents;
 //! - [`records`], [`mod@slice`], [`measurement`], [`histogram`], [`one_way`], [`ratio`],
 //!   [`compare`]: figures;
 //! - [`options`], [`applicability`], [`suggestions`], [`marks`], [`scenario`]: what is asked for;

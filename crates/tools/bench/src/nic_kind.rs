@@ -1,4 +1,4 @@
-//! Which NIC a guest finds, and what its driver is told.
+//! Which NIC a guest finds, and the options of its driver.
 
 use std::fmt;
 use std::str::FromStr;

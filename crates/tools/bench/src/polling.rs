@@ -42,7 +42,7 @@ impl PollMode {
         }
     }
 
-    /// Microseconds where nobody says otherwise, as in the measurements that came with
+    /// Microseconds where no option says otherwise, as in the measurements that came with
     /// `irq-suspend-timeout`: 20 of a timer, 200 of a program that polls. A mode without any has 0.
     fn usual_usecs(self) -> u32 {
         match self {

@@ -1,4 +1,4 @@
-//! What agents report: one line of JSON, read back and merged by whoever started them.
+//! What agents report: one line of JSON, read back and merged by the process that started them.
 //!
 //! Times are distributions ([`hostside::distribution`], which says how accurate they are).
 

@@ -1,7 +1,7 @@
 //! Scenarios: set-ups worth keeping, in TOML.
 //!
-//! A scenario is a story, a NIC and a cable, and experiments on them. Its keys are the flags of the
-//! command line without their dashes, so whatever a scenario does can be typed, too.
+//! A scenario is a description, a NIC and a cable, and experiments on them. Its keys are the flags
+//! of the command line without their dashes, so whatever a scenario does can be typed, too.
 
 use std::path::Path;
 
@@ -43,8 +43,9 @@ pub fn offered() -> SuggestedValues<String> {
 pub struct Scenario {
     /// One line on what it shows.
     pub title: String,
-    /// The story: what was seen, where, and what to look for.
-    pub story: String,
+    /// What was seen, where, and what to look for.
+    #[serde(rename = "story")]
+    pub description: String,
     /// The world of all its experiments.
     world: Option<WorldKind>,
     /// The NIC and the cable of all its experiments.

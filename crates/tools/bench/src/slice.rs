@@ -49,8 +49,8 @@ pub enum Part {
     MessageSink,
 }
 
-/// Why a round has no figures: nobody was answered, or an agent did not get its work done. Other
-/// rounds may have some all the same.
+/// Why a round has no figures: no request was answered, or an agent did not get its work done.
+/// Other rounds may have some all the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{0}")]
 pub struct NotMeasured(pub String);

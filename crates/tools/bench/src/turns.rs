@@ -188,7 +188,7 @@ impl<'a> Turns<'a> {
         Ok(Played { environment, wall_s: started.elapsed().as_secs_f64(), cases })
     }
 
-    /// What came of each cell. Turns that nobody has played have no figures.
+    /// What came of each cell. Turns that were not played have no figures.
     pub(crate) fn rounds_of_cells(&self, played: Played) -> Vec<CellRounds> {
         let mut turns: Vec<_> = (0..self.len()).map(|_| None).collect();
         for PlayedCase { case, turns: of_case } in played.cases {

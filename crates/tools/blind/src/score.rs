@@ -183,7 +183,7 @@ impl Score {
 /// The family that is right.
 fn family(Hold { setting, deferral }: Hold) -> Family {
     match setting.timer {
-        // One poll after the packets is a throttle, whoever keeps the time.
+        // One poll after the packets is a throttle, in the NIC or in the kernel.
         TimerKind::Disabled => deferral.map_or(Family::None, |deferral| match deferral.polls {
             1 => Family::Throttle,
             _ => Family::Deferral,

@@ -16,7 +16,7 @@ const TIMEOUT: f64 = 8e6;
 /// What a link takes longer for a full segment, in nanoseconds: one gigabit a second.
 const FULL_TAKES: f64 = 12e3;
 
-/// A clock that agrees with nobody's.
+/// A clock with an offset and a drift of its own.
 #[derive(Clone, Copy)]
 struct Clock {
     offset: f64,
@@ -216,7 +216,7 @@ impl World {
     /// When the far program has answered what its kernel received at `at`.
     fn serve(&mut self, at: f64) -> f64 {
         let late = match self.scheduler {
-            // A Pareto tail, bounded: nobody sleeps for ever.
+            // A Pareto tail, bounded: no sleep is endless.
             Some((share, scale)) if self.random.is(share) => {
                 (scale / (1.0 - self.random.share()).powf(0.7)).min(3e6)
             }

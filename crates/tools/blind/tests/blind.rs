@@ -6,7 +6,7 @@ use nic::moderation::{Marks, TimerKind};
 
 /// Bars below those of the full bench, for its small number of cases.
 #[test]
-fn dozen_cases__families_values_and_decoys_are_told() {
+fn dozen_cases__families_values_and_decoys_are_right() {
     let scores = play(300_000, 12, Case::draw);
     let table = Table::of(&scores, (0.01, 1.0));
     assert!(table.sides >= 18, "{table}");

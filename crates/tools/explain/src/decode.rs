@@ -101,7 +101,7 @@ impl Decoder {
         self.devices.get(usize::from(number)).map_or("?", String::as_str)
     }
 
-    /// Whom a TCP socket was seen to connect to.
+    /// The address that a TCP socket was seen to connect to.
     pub(crate) fn peer(&self, socket: u64) -> Option<SocketAddr> {
         self.peers.get(&socket).copied()
     }
@@ -219,11 +219,10 @@ fn what(known: &Known, value: Option<u64>, raw: &[u8]) -> Option<What> {
 }
 
 fn peer(format: &Format, raw: &[u8]) -> Option<SocketAddr> {
-    /// `AF_INET6`.
-    const SIX: u64 = 10;
+    const AF_INET6: u64 = 10;
     let number = |name| format.field(name)?.number(raw);
     let bytes = |name| format.field(name)?.bytes(raw);
-    let ip = if number("family")? == SIX {
+    let ip = if number("family")? == AF_INET6 {
         IpAddr::from(<[u8; 16]>::try_from(bytes("daddr_v6")?).ok()?).to_canonical()
     } else {
         IpAddr::from(<[u8; 4]>::try_from(bytes("daddr")?).ok()?)

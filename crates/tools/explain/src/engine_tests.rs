@@ -207,7 +207,7 @@ fn thread_woken_for_something_else_was_busy() {
 }
 
 #[test]
-fn server_is_told_as_one_too() {
+fn server_is_explained_as_one_too() {
     let mut engine = Engine::new();
     let mut events = answer(100_000, 0xb);
     events.insert(0, event(90_000, 0, CLIENT, Thread, What::CallEnter { fd: 5 }));

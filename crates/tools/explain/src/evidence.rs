@@ -25,9 +25,9 @@ pub enum OwnHold {
     },
     /// The driver reports how long the NIC is to wait, which it may do or not.
     Set {
-        /// `rx-usecs`.
+        /// `rx-usecs`, in microseconds.
         rx_usecs: u32,
-        /// `rx-frames`.
+        /// `rx-frames`, in packets.
         rx_frames: u32,
         /// `adaptive-rx`: the driver changes the other two.
         adaptive: bool,

@@ -10,7 +10,7 @@ use hostside::quantiles::nearest_rank;
 use super::engine::{Path, Role};
 use super::event_requests::Target;
 use super::evidence::{self, OwnHold, References};
-use super::report::{Explained, LeftOut, Report, SumError};
+use super::report::{Explained, Explanation, LeftOut, SumError};
 use super::stages::{self, Lengths, Stage};
 use super::summary::Collection;
 use super::tracer::Tracer;
@@ -43,7 +43,7 @@ pub struct Settings {
 }
 
 /// Asks, and explains; `each` gets every request's nanoseconds in each stage that occurs.
-pub fn explain(settings: &Settings, each: impl FnMut(Stage, u64)) -> Result<Report> {
+pub fn explain(settings: &Settings, each: impl FnMut(Stage, u64)) -> Result<Explanation> {
     let addresses = resolve(&settings.host, settings.port)?;
     let manner = Manner {
         to: addresses[0],
@@ -105,7 +105,7 @@ fn report(
     to: SocketAddr,
     findings: Findings,
     each: impl FnMut(Stage, u64),
-) -> Report {
+) -> Explanation {
     let Findings { device, own_hold, record, paths, account } = findings;
     let Matched { mut spaced, back_to_back, sum_error } = matched(&record, &paths);
     let mut far_busy = back_to_back;
@@ -154,7 +154,7 @@ fn report(
     if explained.is_none() && !spaced.is_empty() {
         left_out.add(spaced.len());
     }
-    Report {
+    Explanation {
         device,
         own_hold,
         references: Some(references),

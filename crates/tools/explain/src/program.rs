@@ -13,7 +13,7 @@ use super::decode::Decoder;
 use super::engine::{Path as Followed, Role};
 use super::event_requests::Target;
 use super::evidence::{Far, OwnHold};
-use super::report::{EndReason, Explained, LeftOut, ProgramRun, Report};
+use super::report::{EndReason, Explained, Explanation, LeftOut, ProgramRun};
 use super::signals::Signals;
 use super::sockets::{self, Names};
 use super::summary::Collection;
@@ -38,7 +38,7 @@ struct Group {
 pub fn explain(
     words: &[std::ffi::OsString],
     seconds: f64,
-    print: impl FnOnce(&Report) -> Result<()>,
+    print: impl FnOnce(&Explanation) -> Result<()>,
 ) -> Result<ExitStatus> {
     let program = words.first().context("name a program after --")?;
     let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -101,7 +101,7 @@ fn collect(
 }
 
 /// Traces what a device receives for some seconds.
-pub fn explain_device(device: &str, seconds: f64) -> Result<Report> {
+pub fn explain_device(device: &str, seconds: f64) -> Result<Explanation> {
     ensure!(sockets::is_device(device), "there is no network device {device}; look: ip link");
     let mut tracer = Tracer::open(Target::Device(device.to_owned()))?;
     let mut by_task: BTreeMap<u32, (String, Collection)> = BTreeMap::new();
@@ -141,7 +141,7 @@ fn name_of(tid: u32) -> String {
     format!("{} (thread {tid})", if name.is_empty() { "?" } else { name.trim() })
 }
 
-fn report(groups: BTreeMap<String, Group>, account: Account, device: Option<&str>) -> Report {
+fn report(groups: BTreeMap<String, Group>, account: Account, device: Option<&str>) -> Explanation {
     let packets_per_s = account.packets as f64 / account.traced_s.max(1e-9);
     let (mut explained, mut left_out) = (Vec::new(), LeftOut::default());
     let mut holds: BTreeMap<String, OwnHold> = BTreeMap::new();
@@ -176,7 +176,7 @@ fn report(groups: BTreeMap<String, Group>, account: Account, device: Option<&str
         (holds.len() == 1).then(|| holds.keys().next().cloned()).flatten()
     });
     let own_hold = device.as_ref().and_then(|device| holds.remove(device));
-    Report {
+    Explanation {
         device,
         own_hold: own_hold.unwrap_or(OwnHold::Unknown),
         references: None,

@@ -35,8 +35,10 @@ pub struct SumError {
     pub p99: f64,
 }
 
+/// What one run of `earmark explain` found.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Report {
+#[schemars(rename = "Report")]
+pub struct Explanation {
     /// The device, if one is looked at.
     pub device: Option<String>,
     /// What is known of the hold of its NIC.
@@ -84,7 +86,7 @@ pub struct ProgramRun {
     pub traced_for_s: f64,
 }
 
-impl Report {
+impl Explanation {
     pub fn text(&self, width: Width) -> String {
         let mut text = String::new();
         for explained in &self.explained {
@@ -292,7 +294,7 @@ mod tests {
     use crate::verdict::VerdictInput;
     use report::terminal::checks::fits;
 
-    fn report() -> Report {
+    fn report() -> Explanation {
         let mut lengths = Lengths::default();
         lengths.add(Stage::Far, 250_000);
         lengths.add(Stage::WakeUp, 10_000);
@@ -318,7 +320,7 @@ mod tests {
             missing: vec![("sock:sk_data_ready", "this kernel does not have it".into())],
             ..Account::default()
         };
-        Report {
+        Explanation {
             device: Some("eth7".into()),
             own_hold: own_hold.clone(),
             references: None,
@@ -356,12 +358,12 @@ mod tests {
 
     #[test]
     fn nothing_is_said_so() {
-        let report = Report { explained: Vec::new(), ..report() };
+        let report = Explanation { explained: Vec::new(), ..report() };
         assert!(
             report.text(Width::columns(80)).contains("no request over TCP or UDP was answered")
         );
         let program = Some(ProgramRun { end: EndReason::Program, traced_for_s: 0.05 });
-        let short = Report { program, ..report.clone() };
+        let short = Explanation { program, ..report.clone() };
         assert!(
             short.text(Width::columns(80)).contains("the program ended after 0.05 s"),
             "{}",
@@ -370,7 +372,7 @@ mod tests {
         for (sockets, words) in [(1, "for a table: 3."), (2, "for a table: 3 in all, of 2 sockets")]
         {
             let left_out = LeftOut { sockets, requests: 3 };
-            let text = Report { left_out, ..short.clone() }.text(Width::columns(80));
+            let text = Explanation { left_out, ..short.clone() }.text(Width::columns(80));
             assert!(text.replace('\n', " ").contains(words), "{text}");
         }
     }

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn group_in_the_foreground_is_told_from_others() {
+    fn group_in_the_foreground_is_distinguished_from_others() {
         assert!(owns_terminal("7 (a) b) S 1 7 5 34816 7 4194304 1"));
         assert!(!owns_terminal("7 (sh) S 1 7 5 34816 9 4194304 1"));
         // No terminal.

@@ -125,7 +125,7 @@ mod tests {
         \x20  2: 0100007F:C000 0100007F:0007 01 00000000:00000000 00:00000000 00000000 0 0 13 1\n";
 
     #[test]
-    fn clients_and_servers_are_told_apart_by_who_listens() {
+    fn clients_and_servers_are_distinguished_by_who_listens() {
         let table: BTreeMap<String, Known> = sockets(TCP, "tcp").into_iter().collect();
         let client = table["13"].clone();
         let name = "TCP requests to 127.0.0.1:7".to_owned();

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_no_filter_can_hold_let_everybody_pass() {
+    fn names_that_no_filter_can_hold_let_all_tasks_pass() {
         for name in ["a\"b", "a*", "", "x\\"] {
             let filter = TaskFilter::named(name);
             assert!(filter == TaskFilter::All || name.is_empty(), "{name}");

@@ -65,9 +65,9 @@ pub struct Account {
     /// How often tracing was off between two windows, or after the last one. A program may do all
     /// that it does in one of them.
     pub gaps: u64,
-    /// Seconds in windows, and altogether.
+    /// Seconds in windows.
     pub traced_s: f64,
-    /// Seconds altogether.
+    /// Seconds in and between windows.
     pub elapsed_s: f64,
     /// CPU time of the thread that traces, in seconds.
     pub own_cpu_s: f64,
@@ -88,7 +88,7 @@ pub(crate) struct Tracer {
     cpu_at_first: u64,
     cpu_at_close: u64,
     at_least: u64,
-    /// Whom to see, as far as that is known by now.
+    /// The tasks to see, as far as they are known by now.
     filter: TaskFilter,
     tree: ProcessTree,
     /// When it was looked for new members of the family.

@@ -65,7 +65,7 @@ pub enum EchoKind {
     Icmp,
     /// A TCP echo (--port)
     Tcp,
-    /// `version` requests
+    /// `version` requests to memcached
     Memcached,
 }
 

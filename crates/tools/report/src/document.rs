@@ -11,7 +11,7 @@ pub struct Document {
     pub title: String,
     pub subtitle: String,
     pub made_at: String,
-    pub story: String,
+    pub summary: String,
     /// In the order of the page.
     pub chapters: Vec<Chapter>,
     /// Name and value of what a reader needs to judge or repeat it.
@@ -33,7 +33,7 @@ pub struct Chapter {
 #[template(path = "document.html")]
 struct Page<'a> {
     document: &'a Document,
-    story: String,
+    summary: String,
     chapters: Vec<ChapterView<'a>>,
 }
 
@@ -52,7 +52,7 @@ pub fn render(document: &Document) -> Result<String, askama::Error> {
         rows: html::rows(&chapter.table, &palette),
     });
     let chapters = chapters.collect();
-    Page { document, story: words(&document.story), chapters }.render()
+    Page { document, summary: words(&document.summary), chapters }.render()
 }
 
 #[cfg(test)]
@@ -77,7 +77,7 @@ mod tests {
             title: bad(),
             subtitle: bad(),
             made_at: bad(),
-            story: bad(),
+            summary: bad(),
             chapters: vec![chapter, Chapter::default()],
             environment: vec![(bad(), bad())],
         };

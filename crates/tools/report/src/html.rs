@@ -16,7 +16,7 @@ pub fn render(report: &Report) -> Result<String, askama::Error> {
     let (tradeoff, span) = (&report.tradeoff, timeline::common_span_us(&report.timelines));
     let page = Page {
         report,
-        story: words(&report.story),
+        summary: words(&report.summary),
         rows: rows(&report.table, &palette),
         tradeoff: (!tradeoff.points.is_empty()).then(|| {
             let svg = tradeoff::svg(tradeoff, &palette);
@@ -45,7 +45,7 @@ pub fn render(report: &Report) -> Result<String, askama::Error> {
 struct Page<'a> {
     report: &'a Report,
     /// Markup, escaped where it was made.
-    story: String,
+    summary: String,
     rows: Vec<Vec<CellView<'a>>>,
     tradeoff: Option<Figure<'a>>,
     latency: Vec<Figure<'a>>,
@@ -126,7 +126,7 @@ mod tests {
             title: text(),
             subtitle: text(),
             made_at: text(),
-            story: text(),
+            summary: text(),
             table: Table { headers: vec![text(), text()], rows: vec![vec![Cell::good(text())]] },
             latency: vec![CdfChart {
                 title: text(),
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn code_is_code_and_what_is_not_known_is_not_shown() {
         let mut report = full("delay:75");
-        report.story = "Run `earmark bench <x>` next.\nAnd `lab shell`.".into();
+        report.summary = "Run `earmark bench <x>` next.\nAnd `lab shell`.".into();
         report.environment = vec![("link".into(), "1000 Mbit/s, 50 us".into())];
         let page = render(&report).unwrap();
         assert!(page.contains("<code>earmark bench &lt;x&gt;</code> next.</p><p>And"));

@@ -45,7 +45,7 @@ pub struct Report {
     /// When the measurement was made, as it should be read.
     pub made_at: String,
     /// What the numbers say, in one to three sentences.
-    pub story: String,
+    pub summary: String,
     pub table: Table,
     pub latency: Vec<CdfChart>,
     pub tradeoff: TradeoffChart,

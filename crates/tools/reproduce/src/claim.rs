@@ -54,7 +54,7 @@ pub enum Agreement {
 pub struct Null {
     /// The value if no setting changed anything.
     pub value: f64,
-    /// What is as near to it as this cannot be told from it.
+    /// The largest difference from `value` that counts as none.
     pub resolution: f64,
 }
 

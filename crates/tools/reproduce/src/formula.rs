@@ -19,7 +19,7 @@ use serde::Deserialize;
 use crate::claim::Null;
 use crate::figure::Figure;
 
-/// Figures that differ by no more cannot be told apart. A rate is counted in a window that begins
+/// Figures that differ by no more count as equal. A rate is counted in a window that begins
 /// and ends somewhere within a hold: 75 us of the shortest one, 20 ms, at each end, are 0.75 %.
 const RESOLUTION: f64 = 0.01;
 

@@ -22,7 +22,7 @@ pub fn render(outcome: &Outcome) -> anyhow::Result<String> {
                    time, with the constants that each chapter names."
             .into(),
         made_at: environment.map(|it| it.date.clone()).unwrap_or_default(),
-        story: outcome.in_words(),
+        summary: outcome.in_words(),
         chapters,
         environment: environment
             .map(|it| {

@@ -82,7 +82,7 @@ pub enum Origin {
     Measured,
     /// It was set so that one number of the document comes out; that number is no prediction.
     Set,
-    /// Nobody says it; a usual value.
+    /// No source states it; a usual value.
     Assumed,
 }
 

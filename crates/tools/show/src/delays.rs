@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_that_no_command_shows_is_told_of_with_its_card() {
+    fn a_delay_that_no_command_shows_is_reported_with_its_card() {
         let mut report = device("e1000e", &[]);
         report.files.pci_id = Some("8086:10d3".into());
         only(&report, "receive-delay", None, "32.768 us on this card");
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn suspended_interrupts_and_threads_that_poll_are_told_apart() {
+    fn suspended_interrupts_and_threads_that_poll_are_distinguished() {
         let with = |napi| Report { napis: Some(vec![napi]), ..Report::default() };
         let suspends = Napi { irq_suspend_timeout: Some(20_000_000), ..Napi::default() };
         only(&with(suspends), "irq-suspension", None, "irq-suspend-timeout 20000 us at most");

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_link_to_memory_is_told_of_while_a_state_is_on() {
+    fn the_link_to_memory_is_reported_while_a_state_is_on() {
         let with = |states: &[&'static str], l1_exit_us| {
             let mut report = Report::default();
             let policy = Some("default".into());

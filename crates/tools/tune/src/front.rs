@@ -36,7 +36,7 @@ pub(crate) fn price(pick: &Figures, other: &Figures, other_name: &str) -> String
         parts.push(part);
     }
     if parts.is_empty() {
-        parts.push("an interrupt for each packet, which nobody counts on this device".into());
+        parts.push("an interrupt for each packet, which this device does not count".into());
     }
     format!("the price of never waiting: {}; under more load it is higher", parts.join("; "))
 }
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn the_front_has_what_nobody_beats() {
+    fn the_front_has_the_trials_that_no_other_beats() {
         let all = [
             figures(100.0, 0.9, 9_000.0),
             figures(150.0, 0.5, 5_000.0),
@@ -68,6 +68,6 @@ mod tests {
         let text = price(&figures(50.0, 0.9, 9_000.0), &figures(60.0, 0.5, 3_000.0), "rx-usecs 8");
         assert!(text.contains("9000 interrupts/s, 3.0 times as many as rx-usecs 8"), "{text}");
         assert!(text.contains("0.90 cores of CPU time (+0.40 against rx-usecs 8)"), "{text}");
-        assert!(price(&Figures::default(), &Figures::default(), "x").contains("nobody counts"));
+        assert!(price(&Figures::default(), &Figures::default(), "x").contains("does not count"));
     }
 }

@@ -157,7 +157,7 @@ pub fn run(directory: &Path, device: &str) -> Result<ExitCode> {
     // It may be the leader of a group already; then it is out of reach of a terminal, too.
     let _ = rustix::process::setsid();
     for signal in [SIGHUP, SIGINT, SIGTERM] {
-        // Whoever wants to end this ends its owner. The other end of this pair reads nothing.
+        // To end this process, end its owner. The other end of this pair reads nothing.
         let (sender, _) = UnixStream::pair().context("make a pair of sockets")?;
         signal_hook::low_level::pipe::register(signal, sender).context("take signals")?;
     }

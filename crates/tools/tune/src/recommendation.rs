@@ -41,7 +41,7 @@ pub struct Subject {
 /// The pick, and what it rests on.
 #[derive(Debug, Serialize)]
 pub struct Recommendation {
-    /// The device.
+    /// Name of the device.
     pub device: String,
     /// What drives it.
     pub driver: String,

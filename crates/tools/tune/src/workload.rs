@@ -97,7 +97,7 @@ mod tests {
                 let Role::Agent(part, spec) = &player.role else { panic!("a program") };
                 let json = serde_json::to_string(spec).unwrap();
                 let read = AgentSpec::parse(&json).unwrap();
-                // Whoever listens does so at its own address.
+                // A player that listens does so at its own address.
                 let (own, other) = if player.host == HERE { (here, there) } else { (there, here) };
                 assert_eq!(read.socket_address().unwrap().ip() == own, player.server, "{part:?}");
                 assert_eq!(read.for_host, player.server.then_some(other), "{part:?}");

@@ -15,9 +15,9 @@ use crate::wire::{Header, Notify, REFUSED};
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
     /// Ends this endpoint in good order: no new requests are taken, receives that no message has
-    /// begun to come for end as aborted, messages that no receive has taken are dropped, and peers
-    /// are told when they have acknowledged all messages and received the large ones. The
-    /// owner goes on until [`Endpoint::is_closed`], or until it loses patience.
+    /// begun to come for end as aborted, messages that no receive has taken are dropped, and a peer
+    /// is notified once it has acknowledged all messages and received the large ones. The owner
+    /// goes on until [`Endpoint::is_closed`], or until it loses patience.
     pub fn close(&mut self, now: Instant) {
         if self.closing {
             return;

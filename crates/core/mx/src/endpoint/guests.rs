@@ -23,8 +23,8 @@ use crate::status::RequestError;
 
 /// So many that have asked may not yet have shown that they are alive.
 const MAX_ANSWERED: usize = 1024;
-/// So many guests are asked whether they are there for each request that finds no place.
-const DOUBTED: usize = 4;
+/// Guests that are asked whether they are there, for each request that finds no place.
+const ASKED_GUESTS: usize = 4;
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
     /// What of a NIC's address names its host.
@@ -70,7 +70,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     pub(super) fn doubt_guests(&mut self, now: Instant, host: NicId) {
         let has_some = self.peers.guests.hosts.contains_key(&host);
         let first = Address { nic: if has_some { host } else { NicId::default() }, endpoint: 0 };
-        for _ in 0..DOUBTED {
+        for _ in 0..ASKED_GUESTS {
             let Peers { by_address, guests, .. } = &self.peers;
             let is_meant = |address: &Address| !has_some || self.host_of(address.nic) == host;
             let after = (Bound::Excluded(guests.doubted.max(first)), Bound::Unbounded);

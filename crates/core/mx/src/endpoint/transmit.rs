@@ -27,7 +27,7 @@ use crate::wire::{
 const TURNS: u8 = 4;
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
-    /// Whether [`transmit`](Self::transmit) has nothing to write now, told at less cost.
+    /// Whether [`transmit`](Self::transmit) has nothing to write now, at less cost.
     /// `false` if it may have something.
     pub fn is_quiet(&self, now: Instant) -> bool {
         let Schedule { ready, strays, replying, .. } = &self.schedule;

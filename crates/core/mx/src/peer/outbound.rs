@@ -105,7 +105,7 @@ pub(crate) struct Outbound {
     /// The peer takes no new messages.
     full: bool,
     pub(crate) has_begun: bool,
-    /// Ends of transfers, which overtake messages: nobody has to make room for them.
+    /// Ends of transfers, which overtake messages: they need no room at the peer.
     pub(crate) notifies: VecDeque<Notify>,
     /// How many bytes of eager messages the peer permits, since it was connected.
     credit: Seq,
@@ -396,7 +396,7 @@ impl Outbound {
             self.packet_threshold = (self.packet_threshold * 2).min(MAX_PACKET_THRESHOLD);
             progress.needless += 1;
         } else if !frame.again {
-            // Of two transmissions nobody knows which one arrived (Karn's rule).
+            // After a retransmission it is unknown which of the two arrived (Karn's rule).
             self.rtt.update(now.since(frame.sent_at));
             progress.sample = Some((frame.sent_at, frame.delivered));
             self.largest_acked = self.largest_acked.max(frame.transmission);

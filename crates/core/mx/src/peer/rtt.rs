@@ -1,4 +1,4 @@
-//! Round-trip time.
+//! Round-trip time of a peer: smoothed, and its variation.
 
 use base::time::Duration;
 

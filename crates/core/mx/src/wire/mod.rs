@@ -74,8 +74,8 @@ pub const BITMAP: usize = 32;
 /// Bytes of the longest head of a message that its announcement takes along.
 pub const HEAD: usize = 16;
 
-/// In the end of a transfer, instead of a number of bytes: the receiver is being closed, and nobody
-/// will ever ask for the message.
+/// In the end of a transfer, instead of a number of bytes: the receiver is being closed, and
+/// never asks for the message.
 pub const REFUSED: u64 = u64::MAX;
 
 /// What a frame is for.
@@ -275,7 +275,7 @@ pub struct Connect {
     pub token: u32,
     /// What is needed to connect.
     pub key: u32,
-    /// [`VERSION`].
+    /// Version of the protocol; see [`VERSION`].
     pub version: u16,
     /// The largest frame that the sender can take, in bytes after the Ethernet header.
     pub mtu: u16,

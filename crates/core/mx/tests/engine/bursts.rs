@@ -110,7 +110,7 @@ fn frames_to_others_are_part_of_a_burst() {
     for to in [1, 2] {
         let own: Vec<_> = frames.iter().filter(|frame| frame[2] == to).collect();
         let marks: Vec<_> = (0..own.len()).filter(|at| is_marked(own[*at])).collect();
-        // Each is two frames behind the one before; the last one of all has nobody beside it.
+        // Each is two frames behind the one before; the last one of all has none beside it.
         assert_eq!((own.len(), marks), (20, vec![16, 19]), "to {to}");
     }
 }

@@ -66,7 +66,7 @@ fn a_message_to_oneself_ends_with_the_endpoint() {
 }
 
 #[test]
-fn nothing_is_told_of_a_message_that_was_discarded_while_it_came() {
+fn message_that_was_discarded_while_it_came_is_not_reported() {
     for size in [10_000, 100_000] {
         let unwanted = if size < 32_768 { FrameType::Medium } else { FrameType::Reply };
         let (mut pair, [to, _], drops) = without(2, unwanted);
@@ -91,7 +91,7 @@ fn a_silent_peer_is_lost_in_time() {
         let (mut pair, [to, from]) = EnginePair::connected(config);
         pair.ends[1].irecv(pair.now, Some(from), Match::exact(1), vec![0; 200_000], 0).unwrap();
         pair.run(secs(100));
-        assert!(pair.take(0).is_empty(), "nobody owes anything");
+        assert!(pair.take(0).is_empty(), "no end owes anything");
         pair.tap = Box::new(|_, _| false);
         let send = if synchronous { Engine::issend } else { Engine::isend };
         send(&mut pair.ends[0], pair.now, to, 1, pattern(size), 0).unwrap();

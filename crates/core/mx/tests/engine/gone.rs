@@ -79,7 +79,7 @@ fn the_rest_of_a_message_that_never_comes_ends_the_connection() {
     pair.ends[1].irecv(pair.now, None, Match::exact(1), vec![0; 10_000], 0).unwrap();
     pair.ends[0].isend(pair.now, to, 1, pattern(10_000), 0).unwrap();
     pair.run(secs(1));
-    // Whoever notices first tells the other one, which is asked.
+    // The end that notices first notifies the other one, which is asked.
     assert!(
         has_lost(&mut pair, 1, RequestError::Unreachable)
             || has_lost(&mut pair, 0, RequestError::Unreachable)

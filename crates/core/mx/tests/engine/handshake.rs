@@ -71,7 +71,7 @@ fn both_may_ask_at_once() {
 }
 
 #[test]
-fn wrong_keys_and_versions_are_told() {
+fn wrong_keys_and_versions_are_reported() {
     let mut pair = EnginePair::new(config());
     pair.ends[0].connect(pair.now, address(1), KEY + 1, secs(1)).unwrap();
     pair.run(secs(2));
@@ -100,7 +100,7 @@ fn wrong_keys_and_versions_are_told() {
 }
 
 #[test]
-fn nobody_there_is_a_timeout() {
+fn absent_peer_is_a_timeout() {
     let mut pair = EnginePair::new(config());
     pair.tap = Box::new(|_, _| false);
     pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();

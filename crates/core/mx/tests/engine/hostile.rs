@@ -29,13 +29,13 @@ fn frames_of_strangers_change_nothing() {
         if round % 64 == 0 {
             pair.run(secs(0));
         }
-        // Whoever takes anything from anybody gets what an honest peer has sent, and that alone.
+        // A receive that matches any peer gets what an honest peer has sent, and that alone.
         if round % 100 == 0 {
             let size = sizes[(round / 100) as usize % sizes.len()];
             pair.ends[1].irecv(pair.now, None, Match::ANY, vec![0; size], 0).unwrap();
         }
         if round % 100 == 50 {
-            assert!(pair.take(1).is_empty(), "nobody has sent anything");
+            assert!(pair.take(1).is_empty(), "no peer has sent anything");
             let size = sizes[(round / 100) as usize % sizes.len()];
             pair.ends[0].isend(pair.now, to, 1, pattern(size), 0).unwrap();
         }

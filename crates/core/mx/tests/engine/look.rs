@@ -1,4 +1,4 @@
-//! The beginning of messages that nobody has received.
+//! The beginning of messages that no receive has taken.
 
 use crate::support::{EnginePair, pattern, secs};
 use mx::config::Config;

@@ -39,7 +39,7 @@ pub enum Problem {
     OutOfRange {
         /// The number as written.
         number: String,
-        /// The field.
+        /// Name of the field.
         field: &'static str,
         /// The largest number that the field can hold.
         max: u16,

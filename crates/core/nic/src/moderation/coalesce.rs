@@ -23,7 +23,7 @@ use super::{Moderation, Profile, SettingError, TimerKind};
 /// The parameters that one `ethtool -C` changes together; what is `None` stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coalesce {
-    /// `adaptive-rx`.
+    /// `adaptive-rx`: on or off.
     pub adaptive_rx: Option<bool>,
     /// `rx-usecs`, in microseconds.
     pub rx_usecs: Option<u32>,

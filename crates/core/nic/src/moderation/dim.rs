@@ -172,7 +172,7 @@ impl Dim {
         Some(self.profile())
     }
 
-    /// `net_dim_decision`.
+    /// The state machine of `net_dim_decision`.
     fn decide(&mut self, rates: Rates) {
         let was_parked = self.tuning == Tuning::ParkingOnTop;
         match self.tuning {

@@ -23,7 +23,7 @@ impl Throttle {
         Self { gap, last_interrupt: None, expires: None }
     }
 
-    /// The gap.
+    /// The shortest time between two interrupts.
     #[must_use]
     pub const fn gap(&self) -> Duration {
         self.gap

@@ -43,7 +43,7 @@ struct App {
     life: u32,
     is_up: bool,
     is_closing: bool,
-    /// Whom it has connected to.
+    /// Its peers, by number of the host.
     known: BTreeMap<usize, PeerId>,
     /// Its receives that have not ended.
     open: Vec<(ReceiveId, usize)>,

@@ -5,8 +5,8 @@
 //! was reported is possible:
 //!
 //! - every request ends once, and not without a reason;
-//! - a receive gets a message that fits it, that nobody else has, whole or cut where both ends were
-//!   told, from the life of the sender that it is said to come from;
+//! - a receive gets a message that fits it, that no other has, whole, or cut where that is reported
+//!   to both ends, from the life of the sender that it is said to come from;
 //! - receives are tried in the order in which they were posted, messages in the order in which they
 //!   were sent: `order` checks that at the end.
 //!
@@ -79,7 +79,7 @@ pub struct Posted {
     pub expects: Option<u64>,
     /// When it ended, and how.
     pub ended: Option<(u64, Result<(), RequestError>)>,
-    /// What it got, from whom.
+    /// The message that it got, and its sender.
     pub got: Option<(u64, PeerId)>,
     /// Its end is not reported.
     pub discarded: bool,
@@ -282,7 +282,7 @@ impl Model {
         let before = message.taken.replace(receive);
         let message = message.clone();
         let Some(peer) = peer else {
-            return self.fault(format!("receive {receive} got message {number} from nobody"));
+            return self.fault(format!("receive {receive} got message {number} from no peer"));
         };
         self.posted[receive].got = Some((number, peer));
         if before.is_some_and(|before| before != receive) {

@@ -26,7 +26,7 @@ struct TrafficData {
     late: Vec<usize>,
 }
 
-/// Who moderates: what the driver is told, and the NIC's setting.
+/// Who moderates: the parameters of the driver, and the NIC's setting.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mode {

@@ -44,7 +44,7 @@ pub(super) enum LauncherKind {
     OpenMpi4,
     /// Open MPI 5 and later, over PRRTE.
     OpenMpi5,
-    /// MPICH's hydra.
+    /// Hydra, the launcher of MPICH.
     Hydra,
 }
 

@@ -21,7 +21,7 @@ pub struct CountersArgs {
     /// Also counters that are 0
     #[arg(long)]
     all: bool,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }

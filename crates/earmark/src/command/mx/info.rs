@@ -25,7 +25,7 @@ pub struct InfoArgs {
     /// The number of the endpoint that is tried
     #[arg(long, default_value_t = 1)]
     endpoint: u8,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -175,7 +175,7 @@ mod tests {
     use Parameter::{AdaptiveRx, RxFrames, RxUsecs};
 
     #[test]
-    fn interface_that_makes_messages_wait_is_told_of() {
+    fn interface_that_makes_messages_wait_is_warned_of() {
         let slow = Coalesce::new().with(RxUsecs, 13);
         let text = warning("eth0", "igb", &slow).unwrap();
         assert!(

@@ -24,7 +24,7 @@ pub struct PeersArgs {
     /// Look for this host only
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }

@@ -19,7 +19,7 @@ use report::{json, outln};
 /// What `earmark mx perf` takes.
 #[derive(Args, Debug)]
 pub struct PerfArgs {
-    /// The endpoint
+    /// The local endpoint and its peer
     #[command(flatten)]
     at: EndArgs,
     /// The smallest message, in bytes
@@ -46,7 +46,7 @@ pub struct PerfArgs {
     /// Messages go one way, one at a time
     #[arg(long)]
     unidirectional: bool,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long, requires = "peer")]
     json: bool,
 }

@@ -45,7 +45,7 @@ pub struct SoakArgs {
     /// Threads [default: one for each processor that may be used]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1_024))]
     jobs: Option<u16>,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
     /// Which part of it is run

@@ -16,7 +16,7 @@ use report::{json, outln};
 /// What `earmark mx stream` takes.
 #[derive(Args, Debug)]
 pub struct StreamArgs {
-    /// The endpoint
+    /// The local endpoint and its peer
     #[command(flatten)]
     at: EndArgs,
     /// Bytes of each message
@@ -31,7 +31,7 @@ pub struct StreamArgs {
     /// A send ends when its message was received, not before
     #[arg(long)]
     synchronous: bool,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long, requires = "peer")]
     json: bool,
 }

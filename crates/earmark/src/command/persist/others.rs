@@ -49,7 +49,7 @@ fn sentence(
     let (by, path) = (setter.by.name(), &setter.path);
     if !setter.is_certain {
         return format!(
-            "{by} may set {setting} {value}, too ({path}), which cannot be told from here"
+            "{by} may set {setting} {value}, too ({path}), which cannot be determined here"
         );
     }
     // Rules of udev come in the order of their names; a script comes after a profile.

@@ -59,7 +59,7 @@ impl Cluster {
     }
 
     /// Runs a script on host a, in the directory of the cluster; its status, and all it wrote.
-    /// In the script, `nobody COMMAND` runs a command as a user without rights.
+    /// In the script, `unprivileged COMMAND` runs a command as a user without rights.
     #[track_caller]
     pub(crate) fn ask(&mut self, script: &str) -> (i32, String) {
         let directory = self.directory.path().display();
@@ -77,7 +77,7 @@ impl Cluster {
         text
     }
 
-    /// Submits a script of one line as a batch job, by `nobody` or else by root; the job's number.
+    /// Submits a one-line script as a batch job, by `unprivileged` or, if empty, root; its number.
     ///
     /// Its output goes to `out/NAME` in the directory of the cluster.
     #[track_caller]
@@ -167,7 +167,7 @@ fn environment(directory: &Directory) -> String {
     format!(
         "export SLURM_CONF={0}/slurm.conf TMPDIR=/run/tmp SLURM_PMIX_DIRECT_CONN=false\n\
          eval \"$({EARMARK} mpirun --print-env --mpi openmpi --provider {0})\"\n\
-         nobody() {{ setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all \
+         unprivileged() {{ setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all \
          --bounding-set=-all \"$@\"; }}\n",
         directory.path().display()
     )

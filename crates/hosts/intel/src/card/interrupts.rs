@@ -43,7 +43,7 @@ pub(super) enum Line {
 pub(super) struct Wiring {
     /// MSI-X is enabled.
     pub msix: bool,
-    /// `IVAR`.
+    /// `IVAR`: vectors of the causes.
     pub allocation: u32,
     /// `EIAC`: causes that a message clears.
     pub auto_clear: u32,
@@ -103,9 +103,9 @@ impl Delay {
 /// Everything between a cause and an interrupt.
 #[derive(Debug)]
 pub(super) struct Interrupts {
-    /// `ICR`.
+    /// `ICR`: causes that are pending.
     causes: u32,
-    /// `IMS`.
+    /// `IMS`: causes that are enabled.
     mask: u32,
     pub(super) wiring: Wiring,
     /// The pin is asserted.
@@ -195,7 +195,7 @@ impl Interrupts {
         flush(&mut self.transmit, now, &mut self.causes);
     }
 
-    /// Something happened.
+    /// Sets bits of `ICR`.
     pub(super) fn add(&mut self, causes: u32) {
         self.causes |= causes;
     }

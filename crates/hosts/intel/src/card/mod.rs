@@ -26,7 +26,7 @@ use register::{self as r, Registers, cause};
 use statistics::Statistics;
 use transmit::Transmitter;
 
-/// One card.
+/// One emulated card, 82574L or 82545GM.
 #[derive(Debug)]
 pub(crate) struct Card {
     model: Model,

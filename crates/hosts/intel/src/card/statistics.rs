@@ -34,7 +34,7 @@ const CHECKSUM: u64 = 4;
 /// The last length of each of the registers by length, checksum included.
 const LENGTHS: [u64; 5] = [64, 127, 255, 511, 1_023];
 
-/// The counters.
+/// The statistics registers, from `FIRST` to `LAST`.
 #[derive(Debug)]
 pub(super) struct Statistics([u32; ((LAST - FIRST) / 4 + 1) as usize]);
 

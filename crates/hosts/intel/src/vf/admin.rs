@@ -64,7 +64,7 @@ impl AdminQueue {
     }
 }
 
-/// A descriptor.
+/// A descriptor of an admin queue.
 struct Descriptor([u8; DESCRIPTOR as usize]);
 
 impl Descriptor {

@@ -32,7 +32,7 @@ impl Filters {
         fits
     }
 
-    /// Removes addresses.
+    /// Removes addresses; ignores unknown ones.
     pub(super) fn remove_addresses(&mut self, addresses: &[[u8; 6]]) {
         self.addresses.retain(|address| !addresses.contains(address));
     }

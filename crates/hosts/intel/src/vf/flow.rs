@@ -82,7 +82,7 @@ impl Flow {
     }
 }
 
-/// A rule.
+/// A rule of the flow director.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlowRule {
     pub flow: Flow,

@@ -106,7 +106,7 @@ impl ResetState {
     }
 }
 
-/// One function.
+/// One emulated virtual function.
 #[derive(Debug)]
 pub(crate) struct VirtualFunction {
     properties: Properties,

@@ -26,7 +26,7 @@ impl Direction {
     }
 }
 
-/// The counters.
+/// Counters of both directions, in packets and bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Statistics {
     received: Direction,
@@ -48,7 +48,7 @@ impl Statistics {
         self.sent.count(frame);
     }
 
-    /// The structure.
+    /// Encodes `struct iavf_eth_stats`.
     pub(super) fn encode(&self) -> Vec<u8> {
         let received = self.received.fields().into_iter().chain([self.receive_discards, 0]);
         let sent = self.sent.fields().into_iter().chain([0, self.transmit_errors]);

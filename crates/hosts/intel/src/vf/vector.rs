@@ -33,7 +33,7 @@ const TRIGGER_INDEX_SHIFT: u32 = 25;
 /// The write is not about whether the vector is enabled.
 const KEEP_ENABLE: u32 = 1 << 31;
 
-/// One vector.
+/// One MSI-X vector with its throttles.
 #[derive(Debug)]
 pub(super) struct Vector {
     enabled: bool,
@@ -98,7 +98,7 @@ impl Vector {
         }
     }
 
-    /// Something happened.
+    /// Marks a cause as pending.
     pub(super) fn cause(&mut self, index: usize) {
         self.pending[index % 4] = true;
     }

@@ -38,7 +38,7 @@ pub(super) mod op {
     pub(in super::super) const DEL_FDIR_FILTER: u32 = 48;
 }
 
-/// Capabilities (`VIRTCHNL_VF_OFFLOAD_*`).
+/// Bits of the capabilities (`VIRTCHNL_VF_OFFLOAD_*`).
 pub(super) mod capability {
     pub(in super::super) const L2: u32 = 1 << 0;
     pub(in super::super) const WB_ON_ITR: u32 = 1 << 5;
@@ -127,7 +127,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// `struct virtchnl_queue_pair_info`.
+/// Decodes `struct virtchnl_queue_pair_info`.
 pub(super) fn pair(fields: Fields<'_>) -> Result<PairInfo, i32> {
     let receive = Fields(fields.part(24, 40)?);
     let number = fields.half(2)?;
@@ -147,7 +147,7 @@ pub(super) fn pair(fields: Fields<'_>) -> Result<PairInfo, i32> {
     })
 }
 
-/// `struct virtchnl_vector_map`.
+/// Decodes `struct virtchnl_vector_map`.
 pub(super) fn map(fields: Fields<'_>) -> Result<VectorMap, i32> {
     Ok(VectorMap {
         vector: fields.of_vsi()?.half(2)?,

@@ -184,7 +184,7 @@ impl Guest {
     }
 }
 
-/// A frame's first bytes: for everybody or for the NIC, tagged, of IP.
+/// A frame's first bytes: broadcast or to the NIC, tagged, of IP.
 fn head(kind: u8, content: &[u8]) -> Vec<u8> {
     let to = if kind & 1 == 0 { [2, 0, 0, 0, 0, 10] } else { [0xFF; 6] };
     let tag = if kind & 2 == 0 { &[][..] } else { &[0x81, 0, 0, 5] };

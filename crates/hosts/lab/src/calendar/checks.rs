@@ -1,6 +1,6 @@
 //! What a guest's clock says to its calendar, and writes into the memory that both share.
 //!
-//! Each operation is a byte and what belongs to it. Time does not go back, nobody wants to run
+//! Each operation is a byte and what belongs to it. Time does not go back, no guest asks to run
 //! before it, and of two guests the one that follows the protocol gets its turn at the end, unless
 //! the other one was given up.
 
@@ -27,7 +27,7 @@ const TIMES: [u64; 8] = [0, 1, 1_000, 75_000, 1 << 40, u64::MAX / 2, u64::MAX - 
 pub(crate) fn replay(bytes: &[u8]) {
     let name = format!("earmark-clock-{}-{:?}", std::process::id(), std::thread::current().id());
     let address = SocketAddr::from_abstract_name(name).expect("it is short");
-    let listener = UnixListener::bind_addr(&address).expect("nobody else has it");
+    let listener = UnixListener::bind_addr(&address).expect("no other test has it");
     let guests = vec![("a".to_owned(), listener)];
     let mut calendar = Calendar::new(guests).expect("there is memory");
     let mut guest = UnixStream::connect_addr(&address).expect("it listens");

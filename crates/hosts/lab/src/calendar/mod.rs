@@ -76,9 +76,9 @@ impl Calendar {
     pub(crate) fn let_run_until(&mut self, until: Option<Instant>) {
         let others = (0..self.len()).filter(|number| Some(*number) != self.running);
         let first = others.filter_map(|number| self.request(number)).chain(until).min();
-        let everybody_is_here = self.clients.iter().all(Client::has_begun);
-        // Nobody's time may pass before everybody's has begun.
-        let until = if everybody_is_here { first.unwrap_or(NEVER) } else { self.now };
+        let have_all_begun = self.clients.iter().all(Client::has_begun);
+        // No guest's time may pass before that of all has begun.
+        let until = if have_all_begun { first.unwrap_or(NEVER) } else { self.now };
         self.shared.set_free_until(until);
     }
 
@@ -127,7 +127,7 @@ impl Calendar {
         self.clients[number].listen(&mut self.now, shares)?;
         if self.running == Some(number) && self.clients[number].state != State::Running {
             self.running = None;
-            self.shared.run_nobody();
+            self.shared.run_none();
         }
         Ok(())
     }
@@ -160,7 +160,7 @@ impl Calendar {
         held.map(|client| client.name.as_str()).collect()
     }
 
-    /// Lets the next guest begin once nobody runs: guests boot one after the other, in their order.
+    /// Lets the next guest begin once none runs: guests boot one after the other, in their order.
     pub(crate) fn begin_next(&mut self) -> io::Result<()> {
         if self.running.is_some() {
             return Ok(());

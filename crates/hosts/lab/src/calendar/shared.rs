@@ -80,7 +80,7 @@ impl Shared {
         shared.half(AT_MAX_CLIENTS).store(clients, Ordering::Relaxed);
         let capabilities = shared.word(shared.client(guests) + AT_CAPABILITIES);
         capabilities.store(SHARES_TIME | SEES_KICKS, Ordering::Relaxed);
-        shared.run_nobody();
+        shared.run_none();
         Ok(shared)
     }
 
@@ -109,7 +109,7 @@ impl Shared {
     }
 
     /// No guest runs.
-    pub(super) fn run_nobody(&self) {
+    pub(super) fn run_none(&self) {
         self.half(AT_RUNNING_ID).store(self.clients - 1, Ordering::Release);
     }
 
@@ -154,7 +154,7 @@ impl Shared {
 
     fn half(&self, at: usize) -> &AtomicU16 {
         let pointer = self.at(at, size_of::<u16>());
-        // SAFETY: in bounds and aligned, which `at` has checked, and everybody's accesses to shared
+        // SAFETY: in bounds and aligned, which `at` has checked, and all accesses to shared
         // memory are to be atomic: only a pointer leads there.
         unsafe { AtomicU16::from_ptr(pointer.cast()) }
     }
@@ -179,8 +179,8 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this one's, and nobody borrows from it any more. What was mapped
-        // by hand is unmapped by hand.
+        // SAFETY: the mapping is this one's, and no borrow of it is left. What was mapped by
+        // hand is unmapped by hand.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.length) };
     }
 }

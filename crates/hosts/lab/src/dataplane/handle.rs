@@ -22,7 +22,7 @@ pub(super) const WAKE: u64 = u64::MAX;
 
 pub(super) type PlaneCommand = Box<dyn FnOnce(&mut DataPlane) + Send>;
 
-/// What commands can read and change, whoever owns it.
+/// What commands can read and change, in real and in virtual time.
 pub struct DataPlane {
     pub(super) plane: Plane,
     pub(super) waiter: Waiter,
@@ -35,7 +35,7 @@ pub struct DataPlane {
     pub(super) now: Instant,
     /// CPU time of the thread until then; none in virtual time.
     cpu: Duration,
-    /// Nobody is left who could send a command.
+    /// No handle is left that could send a command.
     pub(super) stopped: bool,
 }
 

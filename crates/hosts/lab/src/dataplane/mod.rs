@@ -5,7 +5,7 @@
 //! or a deadline has come. In virtual time (`virtual_time.rs`) it is the calendar of its guests,
 //! too, and nothing that it does depends on when it gets to do it.
 //!
-//! Whoever has the [`Handle`] reads and changes the data plane by commands, which run in its thread
+//! A [`Handle`] reads and changes the data plane by commands, which run in the plane's thread
 //! between two events and get the time from its owner.
 
 mod handle;

@@ -6,12 +6,12 @@
 //! guests.
 //!
 //! A guest that is interrupted gets a turn at the same moment, so an interrupt costs no time there,
-//! and nobody waits for an answer. On its way an interrupt takes the latency of the device's
+//! and no host waits for an answer. On its way an interrupt takes the latency of the device's
 //! settings, and until then guests run.
 //! After every turn the rings are looked at, which is how the NIC learns at which moment a host has
 //! re-armed.
 //!
-//! A guest that runs may go on until the next event that is known, whoever's it is, or until it has
+//! A guest that runs may go on until the next known event of any host, or until it has
 //! kicked its device: what it put into its rings is taken when its turn ends. While it waits,
 //! its own clock may therefore be ahead of the calendar, though never beyond that event, and
 //! nothing may reach it before its time. So whatever comes from outside, a command or an interrupt
@@ -89,7 +89,7 @@ impl VirtualHandle {
         let (planned, plans_to_come) = channel();
         let outlook = Arc::new(Mutex::new(Outlook::default()));
         let shown = Arc::clone(&outlook);
-        // Nobody is late in virtual time, so the thread need not come first.
+        // No event is late in virtual time, so the thread need not come first.
         let (waiting, now, comes_first) = (Waiting::Sleep, calendar.now(), false);
         let start = Start { plans, capture, waiting, now, comes_first };
         let run = move |data| {

@@ -4,7 +4,7 @@
 //! length of what follows (4 bytes) │ program (4 bytes) │ message (postcard)
 //! ```
 //!
-//! Numbers are little-endian. Whoever only passes frames on does not look into the message.
+//! Numbers are little-endian. What only passes frames on does not decode the message.
 
 use std::collections::VecDeque;
 use std::io;
@@ -32,7 +32,7 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// Takes over two descriptors, which may be one file, and which nobody else uses.
+    /// Takes over two descriptors, which may be one file, and which have no other user.
     pub(super) fn new(input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
         ioctl_fionbio(&input, true)?;
         ioctl_fionbio(&output, true)?;

@@ -1,8 +1,8 @@
 //! The proxy of a program in a guest: a process of this machine that behaves like it.
 //!
 //! It hands on its own arguments, environment, working directory and input; it writes what the
-//! program writes, passes signals on, and ends as the program ends. So whoever starts the proxy as
-//! a child deals with a child like any other.
+//! program writes, passes signals on, and ends as the program ends. So a process that starts
+//! the proxy has a child like any other.
 //!
 //! If input and output are a terminal, the program gets a terminal in the guest, and the one here
 //! is made raw: keys travel as bytes and mean what the guest's terminal says they mean. It is
@@ -232,7 +232,7 @@ impl Proxy {
                 }
                 GuestEvent::InputClosed => {
                     self.room = None;
-                    // Whoever writes to us finds a broken pipe, as they would with the program.
+                    // A process that writes to us finds a broken pipe, as with the program.
                     if !self.terminal {
                         dup2_stdin(std::fs::File::open("/dev/null")?)?;
                     }
@@ -274,7 +274,7 @@ impl Proxy {
                 self.guest.push(0, &Order::Credit(stream, count as u64));
             }
             Err(Errno::INTR | Errno::AGAIN) => {}
-            // Nobody reads it any more. The program finds out as it would without us.
+            // No process reads it any more. The program finds out as it would without us.
             Err(_) => {
                 *pending = Pending { bytes: Vec::new(), closed: true };
                 self.guest.push(0, &Order::CloseOutput(stream));

@@ -94,7 +94,7 @@ pub(super) fn start(name: &str, ends: Ends) -> io::Result<JoinHandle<()>> {
         last: GUEST,
     };
     hub.listener.set_nonblocking(true)?;
-    // The end of the hub closes the console and all connections, so everybody hears of it.
+    // The end of the hub closes the console and all connections, so all clients notice.
     thread::Builder::new().name(format!("hub-{name}")).spawn(move || drop(hub.run()))
 }
 
@@ -223,7 +223,7 @@ impl Hub {
     /// Passes on the events for which there is room.
     fn pass_events(&mut self) {
         while let Some(event) = self.untaken.pop_front() {
-            // If nobody listens any more, nobody wants to know.
+            // Without a receiver, events are dropped.
             if let Err(TrySendError::Full(event)) = self.events.try_send(event) {
                 return self.untaken.push_front(event);
             }

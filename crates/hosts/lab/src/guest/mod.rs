@@ -104,7 +104,7 @@ pub struct Guest {
     hub: Option<JoinHandle<()>>,
     events: Receiver<(u32, GuestEvent)>,
     messages: Arc<Mutex<VecDeque<String>>>,
-    /// Keeps the messages, until nobody can say more.
+    /// Keeps the messages, until no process is left that writes any.
     keeper: JoinHandle<()>,
     exec: Vec<String>,
     host: Host,
@@ -147,7 +147,7 @@ impl Guest {
             owner: theirs,
             events: sender,
         };
-        // Output that nobody has taken yet makes the guest wait, which in virtual time it should
+        // Output that is not read yet makes the guest wait, which in virtual time it should
         // not notice. Where the limit is lower, the pipe stays as it is.
         let _ = rustix::pipe::fcntl_setpipe_size(&ends.from_guest, 1 << 20);
         let messages = Arc::default();
@@ -227,7 +227,7 @@ impl Guest {
 
     /// Whether the guest still runs.
     pub fn is_running(&self) -> bool {
-        // Looks without reaping: the status is for whoever waits for it.
+        // Looks without reaping: the status is for the caller that waits for it.
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let kernel = Pid::from_child(&self.kernel);
         matches!(waitid(WaitId::Pid(kernel), look), Ok(None))

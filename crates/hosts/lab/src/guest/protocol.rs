@@ -3,9 +3,9 @@
 //! Orders go in, events come out, as messages in frames, which the module `channel` makes. Each
 //! frame carries the number of the program that it is about; 0 stands for the guest itself.
 //!
-//! Nobody sends more than the other side has room for: a program's output, each stream by itself,
+//! Neither side sends more than the other has room for: a program's output, each stream by itself,
 //! and its input start with a window of [`WINDOW`] bytes, and only a credit opens it again. So a
-//! program whose output nobody takes stands still, as it would at a full pipe, and its neighbours
+//! program whose output is not taken stands still, as it would at a full pipe, and its neighbours
 //! do not notice.
 
 use std::ffi::OsString;
@@ -31,7 +31,7 @@ pub enum Order {
     CloseInput,
     /// There is room for more of its output.
     Credit(OutputStream, u64),
-    /// Nobody reads this output any more; the program finds its pipe broken.
+    /// No process reads this output any more; the program finds its pipe broken.
     CloseOutput(OutputStream),
     /// The size of its terminal has changed.
     Resize(Size),
@@ -42,7 +42,7 @@ pub enum Order {
         /// To its whole process group, as a terminal does.
         group: bool,
     },
-    /// Kill it; nobody wants to hear of it any more.
+    /// Kill it; no event of it is wanted any more.
     Abandon,
     /// End the guest.
     PowerOff,

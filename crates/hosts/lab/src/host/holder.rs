@@ -154,7 +154,7 @@ impl Drop for Holder {
     /// Returns when every program is dead.
     ///
     /// The kernel lets process 1 of a PID namespace go last, after its last zombie. Programs are
-    /// children of this process and whoever started one may still want its status, so the holder
+    /// children of this process and a caller may still want the status of one, so the holder
     /// may have to wait for them on a thread of its own.
     fn drop(&mut self) {
         drop(self.life_line.take());
@@ -225,8 +225,8 @@ fn clone_holder(blueprint: &Blueprint, life_line: RawFd) -> io::Result<(u32, Own
         _ => u32::try_from(pid).map_err(io::Error::other),
     };
     drop(held_back);
-    // SAFETY: the clone has succeeded, so the kernel put a new descriptor there that nobody else
-    // owns. There is no safe way to own a number.
+    // SAFETY: the clone has succeeded, so the kernel put a new descriptor there that has no
+    // other owner. There is no safe way to own a number.
     outcome.map(|pid| (pid, unsafe { OwnedFd::from_raw_fd(pidfd) }))
 }
 

@@ -93,8 +93,8 @@ impl Host {
         visit(self.holder.pidfd(), work).map_err(|cause| self.enter_error(cause))
     }
 
-    /// Listens on a socket in the files of this host, which vanishes with the host. Nobody else on
-    /// the machine has that path.
+    /// Listens on a socket in the files of this host, which vanishes with the host. No other
+    /// process on the machine has that path.
     pub fn listen(&self, path: &str) -> Result<UnixListener, LabError> {
         self.enter(|| UnixListener::bind(path))?.map_err(|cause| {
             let what = format!("listen on {path} in host {}", self.name());

@@ -67,7 +67,7 @@ impl Cache {
         self.directory.join(format!("linux-{version}-{}", recipe::hash(version)))
     }
 
-    /// Waits until nobody else builds, and keeps others from it as long as the file is open.
+    /// Waits until no other process builds, and keeps others from it as long as the file is open.
     pub(super) fn lock(&self, report: fn(Arguments<'_>)) -> Result<File> {
         let path = self.directory.join("lock");
         let lock = self.own(Directory::open_or_make(&self.directory))?.lock_file("lock");
@@ -81,7 +81,7 @@ impl Cache {
     }
 
     /// An empty directory to build in. One that was left by a build that was killed is removed; the
-    /// lock says that nobody uses it.
+    /// lock says that no process uses it.
     pub(super) fn workshop(&self, _lock: &File) -> Result<Workshop> {
         let path = self.directory.join("build");
         if path.exists() {

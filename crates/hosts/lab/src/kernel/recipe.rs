@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn hash_is_that_of_the_edits_and_the_version() {
-        // Another one has everybody build the kernel again.
+        // Another one makes all users build the kernel again.
         assert_eq!(hash("6.12.1"), "ed3d992357f550fd");
         assert_ne!(hash("6.12.1"), hash("6.13"));
     }

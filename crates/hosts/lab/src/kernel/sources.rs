@@ -42,7 +42,7 @@ impl fmt::Display for Suite {
 /// A package of sources.
 #[derive(Debug)]
 pub(super) struct Sources {
-    /// What apt is told on top of the machine's configuration.
+    /// Options of apt on top of the machine's configuration.
     options: Vec<OsString>,
     /// The package, which is also the name of the directory in it.
     pub(super) package: String,

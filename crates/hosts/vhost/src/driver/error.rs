@@ -74,7 +74,7 @@ pub enum DriverError {
     Ring {
         /// Which of its rings.
         ring: &'static str,
-        /// The rule.
+        /// The rule that it broke.
         #[source]
         cause: RingError,
     },

@@ -26,7 +26,7 @@ pub(super) const RING_BASE: u64 = 0x2_0000_0000;
 /// A ring and its buffers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueueLayout {
-    /// The ring.
+    /// Where the ring is.
     pub ring: RingLayout,
     /// The first buffer.
     pub buffers: usize,

@@ -47,7 +47,7 @@ impl Receiver {
         Self { ring, buffers, room, merges, frame, received: 0, oversized: 0 }
     }
 
-    /// The ring.
+    /// The ring of receive buffers.
     pub(super) fn ring(&mut self) -> &mut Ring {
         &mut self.ring
     }

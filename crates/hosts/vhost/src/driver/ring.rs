@@ -127,7 +127,7 @@ impl RingLayout {
 /// A buffer that came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Used {
-    /// The buffer.
+    /// Number of the buffer.
     pub id: u16,
     /// How many bytes the device says it wrote.
     pub length: u32,

@@ -30,7 +30,7 @@ impl Transmitter {
         Self { ring, buffers, free, next: 0, count: size, sent: 0, full: 0 }
     }
 
-    /// The ring.
+    /// The ring of transmit buffers.
     pub(super) fn ring(&mut self) -> &mut Ring {
         &mut self.ring
     }

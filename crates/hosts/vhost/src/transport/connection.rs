@@ -48,7 +48,7 @@ impl From<rustix::io::Errno> for ConnectionError {
 pub(crate) struct Incoming {
     /// What precedes the payload.
     pub header: Header,
-    /// The payload.
+    /// The payload, in bytes.
     pub payload: Vec<u8>,
     /// The descriptors that came with it.
     pub fds: Vec<ForeignFd>,

@@ -55,7 +55,7 @@ pub enum MemoryError {
     Map {
         /// Which region of the table.
         region: usize,
-        /// Why.
+        /// Error of `mmap`.
         cause: io::Error,
     },
     /// An address that no region has.
@@ -63,13 +63,13 @@ pub enum MemoryError {
     Address {
         /// Where they begin.
         address: u64,
-        /// How many.
+        /// Length in bytes.
         length: u64,
     },
     /// An address that is not a multiple of what it has to be.
     #[error("{address:#x} is not aligned to {alignment} bytes")]
     Alignment {
-        /// The address.
+        /// The guest address.
         address: u64,
         /// What it should be a multiple of.
         alignment: usize,

@@ -65,17 +65,17 @@ pub enum RingError {
     /// More buffers than the ring holds.
     #[error("{available} buffers are available in a ring of {size}")]
     TooMany {
-        /// How many.
+        /// Buffers that the driver made available.
         available: u16,
-        /// The size.
+        /// Size of the ring, in descriptors.
         size: u16,
     },
     /// A descriptor beyond the table.
     #[error("descriptor {index} in a table of {size}")]
     Index {
-        /// Its number.
+        /// Number of the descriptor, from 0.
         index: u16,
-        /// The size.
+        /// Size of the table, in descriptors.
         size: usize,
     },
     /// A chain that does not end.
@@ -97,7 +97,7 @@ pub enum RingError {
 pub struct Segment {
     /// Where the guest has it.
     pub address: u64,
-    /// Its length.
+    /// Length in bytes.
     pub length: u32,
 }
 

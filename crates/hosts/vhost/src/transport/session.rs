@@ -33,7 +33,7 @@ pub const EVENT_IDX: u64 = 1 << VIRTIO_RING_F_EVENT_IDX;
 /// What a device offers to its frontends.
 #[derive(Clone, Debug)]
 pub struct SessionSettings {
-    /// Virtio features.
+    /// Virtio feature bits.
     pub features: u64,
     /// Features of the vhost-user protocol.
     pub protocol: u64,
@@ -68,7 +68,7 @@ pub enum ProtocolViolation {
     NoSuchRing {
         /// What was asked.
         request: String,
-        /// The ring.
+        /// Number of the ring.
         index: u32,
         /// How many there are.
         rings: usize,
@@ -86,7 +86,7 @@ pub enum ProtocolViolation {
     Descriptor {
         /// What it should be.
         what: &'static str,
-        /// The ring.
+        /// Number of the ring.
         index: usize,
         /// Why it cannot.
         cause: io::Error,
@@ -100,7 +100,7 @@ pub enum ProtocolViolation {
     /// The guest broke the rules of a ring.
     #[error("ring {index}: {error}")]
     Ring {
-        /// Which ring.
+        /// Number of the ring.
         index: usize,
         /// What it did.
         error: RingError,
@@ -125,7 +125,7 @@ pub enum ProtocolViolation {
 /// What to send back, and when.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Nothing.
+    /// No answer to send.
     Nothing,
     /// This message, now.
     Now(Vec<u8>),
@@ -161,13 +161,13 @@ impl RingSetup {
 /// What a device does with the descriptors of its sessions.
 #[derive(Clone, Debug)]
 pub struct Watching {
-    /// Watches them.
+    /// The epoll instance that watches the descriptors.
     pub epoll: Arc<OwnedFd>,
     /// What it reports for a kick.
     pub kick: u64,
     /// What it reports for the channel of the backend.
     pub backend: u64,
-    /// Closes them.
+    /// Closes the descriptors.
     pub reaper: Reaper,
     /// Writes to them.
     pub signals: Arc<Signals>,
@@ -532,7 +532,7 @@ impl Session {
 pub struct LiveRing<'a> {
     /// Where its buffers are.
     pub memory: &'a Memory,
-    /// The ring.
+    /// The ring of one queue.
     pub ring: &'a mut Ring,
     /// Another number: another ring, of which nothing is known.
     pub generation: u32,

@@ -181,13 +181,13 @@ impl Virtqueue {
         self.store(AVAILABLE + 4 + 2 * u64::from(SIZE), index);
     }
 
-    /// `virtqueue_disable_cb`.
+    /// Linux's `virtqueue_disable_cb`: suppresses calls.
     pub(crate) fn disable(&mut self) {
         self.disabled = true;
         if self.events { self.want_call_at(0) } else { self.store(AVAILABLE, 1) }
     }
 
-    /// `virtqueue_enable_cb_prepare`.
+    /// Linux's `virtqueue_enable_cb_prepare`: wants calls again.
     pub(crate) fn enable(&mut self) {
         self.disabled = false;
         if self.events { self.want_call_at(self.taken) } else { self.store(AVAILABLE, 0) }

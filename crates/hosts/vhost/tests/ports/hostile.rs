@@ -95,7 +95,7 @@ const RINGS: [Case; 14] = [
     ),
 ];
 
-/// Messages.
+/// Messages that a device refuses.
 const MESSAGES: [Case; 11] = [
     ("a version that there is not", |rogue| rogue.say(&[2; 12], &[]), "version"),
     ("a message that is too long", |rogue| rogue.say(&header(2, 1 << 20), &[]), "1048576 bytes"),

@@ -34,7 +34,7 @@ pub(crate) const FEATURES: u64 = F_PROTOCOL_FEATURES | 1 << 32 | 1 << 29 | 1 << 
 pub(crate) const RECEIVE: u32 = 0;
 pub(crate) const TRANSMIT: u32 = 1;
 
-/// Descriptor flags.
+/// Flags of descriptors.
 pub(crate) const NEXT: u16 = 1;
 pub(crate) const WRITE: u16 = 2;
 pub(crate) const INDIRECT: u16 = 4;
@@ -62,7 +62,7 @@ pub(crate) fn region() -> Region {
     Region { guest_address: GUEST, size: MEMORY, user_address: USER, file_offset: 0 }
 }
 
-/// A frontend.
+/// A frontend that breaks the protocol.
 pub(crate) struct Rogue {
     pub(crate) stream: UnixStream,
     pub(crate) memory: OwnedFd,

@@ -53,7 +53,7 @@ impl Flow {
         }
     }
 
-    /// `..._FLOW`.
+    /// Number of the type in `ethtool.h` (`..._FLOW`).
     pub(super) const fn number(self) -> u32 {
         match self {
             Self::Tcp4 => 1,

@@ -26,7 +26,7 @@ pub struct Channels {
     pub combined_max: Option<u32>,
 }
 
-/// `ETHTOOL_A_CHANNELS_COMBINED_COUNT`.
+/// Number of combined channels (`ETHTOOL_A_CHANNELS_COMBINED_COUNT`).
 pub(super) const COMBINED: u16 = 9;
 
 impl Channels {
@@ -296,7 +296,7 @@ pub struct Strings(pub Vec<String>);
 
 /// Of the request and the answer: the sets (`ETHTOOL_A_STRSET_STRINGSETS`), and one of them.
 pub(super) const SETS: u16 = 2;
-/// See [`SETS`].
+/// One of the sets (`ETHTOOL_A_STRINGSETS_STRINGSET`).
 pub(super) const SET: u16 = 1;
 
 impl Reply for Strings {

@@ -3,8 +3,8 @@
 //! Files of all directories are read in the order of their names, and the first one that matches a
 //! device is the only one that counts. A file in `/etc` hides one of the same name in `/run`, that
 //! one the same in `/usr`. What is in `NAME.link.d/*.conf`, in any of the directories, is read
-//! after `NAME.link` and wins over it. `udev` decides in the end; where a condition cannot be told
-//! from here, this says so.
+//! after `NAME.link` and wins over it. `udev` decides in the end; a condition that cannot be
+//! evaluated here is reported as open.
 
 use std::collections::BTreeMap;
 
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_are_told_or_left_open() {
+    fn conditions_are_evaluated_or_left_open() {
         let of = |text: &str| matches(&format!("[Match]\n{text}\n[Link]\nX=1\n"), &device());
         assert_eq!(of("OriginalName=*"), Matches::Yes);
         assert_eq!(of("OriginalName=eth* enp*"), Matches::Yes);

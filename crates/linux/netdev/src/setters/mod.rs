@@ -96,7 +96,7 @@ pub struct Setter {
     pub path: String,
     /// What it sets.
     pub settings: Settings,
-    /// Whether it is for this device for sure; else conditions of it cannot be told from here.
+    /// Whether it is for this device for sure; else some of its conditions are unknown.
     pub is_certain: bool,
     /// Those of its settings that a later one sets again for sure.
     pub overridden: Vec<String>,

@@ -50,7 +50,7 @@ impl Traits {
 pub enum Matches {
     /// It is not.
     No,
-    /// It has conditions that cannot be told from here.
+    /// It has conditions that cannot be evaluated here.
     Perhaps,
     /// It is for this device.
     Yes,

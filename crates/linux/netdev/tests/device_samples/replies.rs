@@ -87,7 +87,7 @@ fn rules(driver: &str) -> Vec<String> {
 fn iavf__rules_and_hash() {
     let expected = [
         "tcp4,dst-port:11211,queue:1",
-        // It sets the version, whose mask nobody asked for.
+        // It sets the version, whose mask the user did not name.
         "ip4,tos:184,queue:1",
         "udp6,src-ip:fe80::1,dst-port:7,queue:0",
         "ether,ethertype:0x86df,drop",

@@ -19,7 +19,7 @@ pub(super) struct Frame<'a> {
     pub(super) nonce: u64,
     pub(super) sender: Address,
     pub(super) version: u16,
-    /// Who answers; in a question, who should, and empty if everybody.
+    /// The host that answers; in a question, the host that should, empty for all hosts.
     pub(super) name: &'a str,
 }
 
@@ -124,7 +124,7 @@ mod tests {
             bytes[at] = byte;
             Frame::parse(&bytes).is_none()
         };
-        assert!(broken(19, 0), "nobody answers");
+        assert!(broken(19, 0), "no host answers");
         assert!(broken(19, 81), "a name that is too long");
         assert!(broken(18, 8), "two endpoints");
         assert!(broken(24, 0x1b) && broken(25, b' ') && broken(26, 0xff), "no name");

@@ -25,7 +25,7 @@
 //! # Limits
 //!
 //! An endpoint gives 32 answers at once and 100 in a second; others wait for the question to be
-//! repeated. Whoever is on the segment can claim any name, as with ARP; where that matters, there
+//! repeated. Any host on the segment can claim any name, as with ARP; where that matters, there
 //! is a file ([`Peers`]), which is asked first. Over UDP there are no broadcasts, and only the
 //! file; questions that come there are dropped.
 

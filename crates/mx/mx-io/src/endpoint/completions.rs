@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_nobody_takes_keeps_no_others() {
+    fn one_that_is_never_taken_keeps_no_others() {
         let (mut queue, mut add) = (CompletionQueue::default(), ends());
         let oldest = add(&mut queue);
         for _ in 0..10_000 {

@@ -31,8 +31,8 @@ const LOOKS: u32 = 16;
 const ROUNDS: u32 = 64;
 
 pub(super) struct Core<S, R> {
-    /// Before the engine, so that it is dropped first: it may have told others where messages of
-    /// the engine lie.
+    /// Before the engine, so that it is dropped first: other processes may know from it where
+    /// messages of the engine lie.
     pub(super) port: Box<dyn Port>,
     pub(super) engine: Engine<S, R>,
     /// Who looks for hosts, and answers those who do.

@@ -35,11 +35,11 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         if let Some(address) = target.known(peers) {
             return Ok(address);
         }
-        let nobody = || MxError::Resolve { target: target.clone() };
-        let Target::Named { host, endpoint } = target else { return Err(nobody()) };
+        let not_found = || MxError::Resolve { target: target.clone() };
+        let Target::Named { host, endpoint } = target else { return Err(not_found()) };
         let is_enough = |asker: &Asker, nonce| asker.knows(nonce, *endpoint);
         let found = self.ask(Some(host), timeout, is_enough)?;
-        target.among(&found).ok_or_else(nobody)
+        target.among(&found).ok_or_else(not_found)
     }
 
     /// Answers to `name` instead of the name of this host, from now on; false if it is none: 1 to

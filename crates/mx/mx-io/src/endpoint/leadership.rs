@@ -42,7 +42,7 @@ use super::sources::{Role, Sources};
 pub(super) const LEASE: Duration = Duration::from_micros(500);
 
 /// If the application only polls, the progress thread looks again after this part of the time for
-/// which it has: if it stops, this is how long nobody drives.
+/// which it has: if it stops, this is how long no thread drives.
 const LOOK_AFTER: u64 = 8;
 /// It looks after this time at the latest, so that a peer resends one frame in vain at most
 /// ([`Config::resend_min`](mx::config::Config::resend_min)).
@@ -78,7 +78,7 @@ struct Follower {
     signal: Arc<Condvar>,
 }
 
-/// The machine.
+/// The state machine: which thread drives, and which threads wait.
 pub(super) struct Leadership {
     leader: Leader,
     /// There was one since the progress thread has looked.
@@ -193,7 +193,7 @@ impl Leadership {
         self.sleeps_until[role as usize] = until;
     }
 
-    /// Whether nobody sleeps on the port.
+    /// Whether no thread sleeps on the port.
     pub(super) fn is_awake(&self) -> bool {
         self.sleeps_until == [None; 2]
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   application threads          progress thread
-//!   isend, test, wait            when nobody else does
+//!   isend, test, wait            when no other thread does
 //!          └──────────┬────────────────┘
 //!                one lock: engine + port + completions
 //! ```
@@ -69,7 +69,7 @@ pub enum Progress {
     /// A thread of the endpoint's own.
     #[default]
     Thread,
-    /// Nobody: the application calls [`Endpoint::progress`] often enough.
+    /// No thread: the application calls [`Endpoint::progress`] often enough.
     Manual,
 }
 
@@ -265,7 +265,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     }
 
     /// Takes back a receive that no message has come for, or stops waiting for a connection: its
-    /// completion is dropped, whoever waits for any meanwhile. False if it is too late for that,
+    /// completion is dropped, even if a thread waits for any. False if it is too late for that,
     /// and of a send, and then the completion comes.
     pub fn withdraw(&self, request: RequestId) -> Result<bool, MxError> {
         let mut core = self.core()?;

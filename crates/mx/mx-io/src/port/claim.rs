@@ -1,7 +1,7 @@
 //! A claim makes sure that an endpoint number of an interface is used once.
 //!
-//! A claim is the abstract name of a unix socket (`name.rs`). The socket listens, so that whoever
-//! comes second can ask the kernel who was first.
+//! A claim is the abstract name of a unix socket (`name.rs`). The socket listens, so that a
+//! process that comes second can ask the kernel which was first.
 
 use std::io;
 use std::os::fd::OwnedFd;

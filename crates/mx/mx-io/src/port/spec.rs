@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn places_that_are_not_there_are_told() {
+    fn missing_interfaces_are_errors() {
         let check = |text: &str| text.parse::<PortSpec>().unwrap().check();
         let error = |text: &str| check(text).unwrap_err().to_string();
         assert!(check("udp:lo").is_ok() && check("udp:10.9.0.1").is_ok());

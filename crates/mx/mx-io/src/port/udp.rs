@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn unreachable_address_holds_nobody_up() {
+    fn unreachable_address_delays_no_other() {
         let mut a = UdpPort::open(1, LOCALHOST).unwrap();
         let mut b = UdpPort::open(2, LOCALHOST).unwrap();
         // From the loopback address no packet leaves the host, and no port is 0.

@@ -27,8 +27,8 @@ fn pair(test: u32, reads_memory: bool) -> (ShmPort, ShmPort) {
     let (mut has_a, mut has_b) = (false, false);
     until("both ports have a path", || {
         assert!(take_once(&mut a).is_empty() && take_once(&mut b).is_empty());
-        has_a |= told(&mut a, &b) == [BulkPath::Open];
-        has_b |= told(&mut b, &a) == [BulkPath::Open];
+        has_a |= changes(&mut a, &b) == [BulkPath::Open];
+        has_b |= changes(&mut b, &a) == [BulkPath::Open];
         has_a && has_b
     });
     (a, b)
@@ -40,7 +40,7 @@ fn take_once(port: &mut ShmPort) -> Vec<Vec<u8>> {
     came
 }
 
-fn told(port: &mut ShmPort, of: &ShmPort) -> Vec<BulkPath> {
+fn changes(port: &mut ShmPort, of: &ShmPort) -> Vec<BulkPath> {
     let address = Address { nic: of.nic_id(), endpoint: of.endpoint() };
     let all = port.bulk_changes();
     all.into_iter().filter(|(peer, _)| *peer == address).map(|(_, state)| state.path).collect()
@@ -244,13 +244,13 @@ fn sender_hears_that_its_memory_cannot_be_read_and_keeps_its_path() {
 #[test]
 fn path_is_there_as_long_as_the_connection_and_closes_when_something_is_lost() {
     let (mut a, b) = pair(5, false);
-    // Nobody takes these, until they are lost.
+    // The receiver does not take these, until they are lost.
     let data = bytes(BULK_FRAME / 2);
     let mut replies = replies(0, &data, 50);
     while let Transmitted::Full(room) = ok(a.transmit(&mut replies)) {
         wait_for_room(&mut a, room);
     }
-    let lost = told(&mut a, &b);
+    let lost = changes(&mut a, &b);
     assert!(
         !lost.is_empty() && lost.chunks(2).all(|two| two == [BulkPath::Closed, BulkPath::Open])
     );

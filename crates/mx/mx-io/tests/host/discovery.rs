@@ -61,9 +61,9 @@ fn hosts_find_each_other_by_name() {
     until("an answer of the host", || {
         a1.resolve(&absent, &Peers::default(), SOON).is_ok_and(|found| found == expected)
     });
-    let nobody = a1.resolve(&ok("gamma/1".parse()), &Peers::default(), SOON).unwrap_err();
-    assert!(matches!(nobody, MxError::Resolve { .. }), "{nobody}");
-    assert!(nobody.to_string().contains("gamma/1"), "{nobody}");
+    let error = a1.resolve(&ok("gamma/1".parse()), &Peers::default(), SOON).unwrap_err();
+    assert!(matches!(error, MxError::Resolve { .. }), "{error}");
+    assert!(error.to_string().contains("gamma/1"), "{error}");
 
     // The file comes first, and so do addresses.
     let peers = ok(Peers::parse("02:00:00:00:00:09 beta").map_err(|(_, what)| what));

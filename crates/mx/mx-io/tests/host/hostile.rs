@@ -29,7 +29,7 @@ fn call(scope: u32) -> OwnedFd {
 }
 
 #[test]
-fn many_who_say_nothing_keep_nobody_out() {
+fn many_silent_connections_keep_no_peer_out() {
     let scope = scope(2);
     let (mut a, mut b) = (open(scope, A), open(scope, B));
     let silent: Vec<_> = (0..100).map(|_| call(scope)).collect();
@@ -45,8 +45,8 @@ fn other_users_are_strangers() {
     let mut a = open(scope, A);
     let stranger = std::thread::spawn(move || {
         // Of this thread alone.
-        let nobody = rustix::process::Uid::from_raw(65534);
-        ok(rustix::thread::set_thread_res_uid(nobody, nobody, nobody));
+        let user = rustix::process::Uid::from_raw(65534);
+        ok(rustix::thread::set_thread_res_uid(user, user, user));
         let mut b = open(scope, B);
         send(&mut b, To { nic: NIC, endpoint: A }, &[(1, 60)]);
         b

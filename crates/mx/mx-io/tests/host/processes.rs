@@ -98,7 +98,7 @@ fn sender_that_is_killed_leaves_whole_frames_and_another_may_come() {
 }
 
 #[test]
-fn receiver_that_is_killed_holds_nobody_up_and_another_may_come() {
+fn receiver_that_is_killed_delays_no_other_and_can_be_replaced() {
     let scope = scope(2);
     let (mut port, mut other) = (open(scope, A), open(scope, 9));
     let to_other = To { nic: NIC, endpoint: 9 };
@@ -134,7 +134,7 @@ fn receiver_that_takes_nothing_loses_frames_and_others_do_not() {
     const FRAMES: u32 = 10_000;
     let scope = scope(3);
     let (mut port, mut asleep, mut awake) = (open(scope, A), open(scope, B), open(scope, 9));
-    // It returns although nobody takes them.
+    // It returns although no process takes them.
     send(&mut port, TO_B, &(0..FRAMES).map(|number| (number, 60)).collect::<Vec<_>>());
     send(&mut port, To { nic: NIC, endpoint: 9 }, &[(0, 60)]);
     let mut came = 0;
@@ -179,7 +179,7 @@ fn endpoint_talks_to_itself_and_is_the_only_one_of_its_number() {
 }
 
 #[test]
-fn nobody_there_is_no_reason_to_wait() {
+fn absent_receiver_is_no_reason_to_wait() {
     let mut port = open(scope(5), A);
     let mut offered = 0;
     let outcome = port.transmit(&mut |frame: &mut [u8]| {

@@ -1,4 +1,4 @@
-//! Frames that can be told apart, and ports that exchange them.
+//! Frames that differ from each other, and ports that exchange them.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ impl To {
 }
 
 /// Writes frame `number`, which says its number and depends on it nearly everywhere. It is none of
-/// a large message: some ports wake nobody for those, and let others overtake them.
+/// a large message: some ports wake no thread for those, and let others overtake them.
 pub(crate) fn write(frame: &mut [u8], endpoint: u8, number: u32) {
     for (at, byte) in frame.iter_mut().enumerate() {
         *byte = (at as u32).wrapping_mul(31).wrapping_add(number) as u8;

@@ -57,10 +57,10 @@ fn frames_on_the_wire_are_as_documented() {
     assert_eq!(frame.len(), header.len() + 30);
 }
 
-/// Frames of a large message wake nobody before the last that was asked for, and come in order;
+/// Frames of a large message wake no thread before the last that was asked for, and come in order;
 /// other frames may overtake them.
 #[test]
-fn frames_that_more_follow_wake_nobody() {
+fn frames_that_more_follow_wake_no_thread() {
     let veth = Veth::new(1500);
     let (mut a, mut b) = (ok(veth.port(0, A)), ok(veth.port(1, B)));
     let to = b.nic_id();
@@ -187,9 +187,9 @@ fn interface_that_goes_down_is_named_and_works_when_it_is_back() {
     let mut b = ok(veth.port(1, B));
     let to = To::port(&b);
     veth.ip(0, "link set m0 down");
-    assert!(sleep(&a, PollFlags::IN), "nobody is told that the interface went down");
-    let told = a.clear().unwrap_err();
-    assert!(matches!(told, PortError::Down { .. }), "{told}");
+    assert!(sleep(&a, PollFlags::IN), "the interface went down, and no thread wakes");
+    let error = a.clear().unwrap_err();
+    assert!(matches!(error, PortError::Down { .. }), "{error}");
     a.clear().unwrap();
     let down = offer(&mut a, to, false).unwrap_err().to_string();
     assert_eq!(down, "send through m0: the interface is down; bring it up: ip link set m0 up");
@@ -204,14 +204,14 @@ fn interface_that_goes_down_is_named_and_works_when_it_is_back() {
     });
 
     veth.ip(0, "link delete m0");
-    let told = a.clear().unwrap_err();
-    assert!(matches!(told, PortError::Gone { .. }), "{told}");
+    let error = a.clear().unwrap_err();
+    assert!(matches!(error, PortError::Gone { .. }), "{error}");
     let gone = offer(&mut a, to, false).unwrap_err().to_string();
     assert!(gone.starts_with("send through m0: the interface is gone"), "{gone}");
 }
 
 #[test]
-fn smaller_mtu_is_told_and_holds_no_other_frame_up() {
+fn smaller_mtu_is_reported_and_holds_no_other_frame_up() {
     let veth = Veth::new(1500);
     let mut a = ok(veth.port(0, A));
     let mut b = ok(veth.port(1, B));
@@ -241,12 +241,12 @@ fn interface_without_an_address_is_refused() {
 }
 
 #[test]
-fn nic_that_goes_away_wakes_and_is_told() {
+fn nic_that_goes_away_wakes_and_is_reported() {
     let nic = Nic::start(NicSettings::default());
     let mut port = ok(VirtioPort::connect(&nic.path(0), A, DriverSettings::default()));
     assert!(!port.arm().unwrap());
     port.clear().unwrap();
     drop(nic);
-    assert!(sleep(&port, PollFlags::IN), "nobody is told that the NIC went away");
+    assert!(sleep(&port, PollFlags::IN), "the NIC went away, and no thread wakes");
     assert!(matches!(port.clear().unwrap_err(), PortError::Driver(_)));
 }

@@ -48,14 +48,14 @@ impl TestEndpoint {
         veth.enter(self.host, || look(port))
     }
 
-    /// What the port has told of its path to another one, the latest last.
-    fn told(&mut self, of: To) -> Vec<BulkPath> {
+    /// The changes of the path to another port, the latest last.
+    fn changes(&mut self, of: To) -> Vec<BulkPath> {
         let address = Address { nic: of.nic, endpoint: of.endpoint };
-        let told = |(peer, state): (_, BulkState)| {
+        let path = |(peer, state): (_, BulkState)| {
             assert_eq!(peer, address);
             state.path
         };
-        self.port.bulk_changes().into_iter().map(told).collect()
+        self.port.bulk_changes().into_iter().map(path).collect()
     }
 }
 
@@ -77,8 +77,8 @@ fn open(veth: &Veth, a: &mut TestEndpoint, b: &mut TestEndpoint) {
         // What they have to say about connections.
         send(&mut a.port, b.to(), FrameType::Medium, &[]);
         send(&mut b.port, a.to(), FrameType::Medium, &[]);
-        are_open[0] |= a.told(b.to()).contains(&BulkPath::Open);
-        are_open[1] |= b.told(a.to()).contains(&BulkPath::Open);
+        are_open[0] |= a.changes(b.to()).contains(&BulkPath::Open);
+        are_open[1] |= b.changes(a.to()).contains(&BulkPath::Open);
         are_open == [true; 2]
     });
 }
@@ -121,12 +121,12 @@ fn connection_without_room_says_so_and_loses_nothing() {
     let (to, lengths) = (b.to(), [BULK_FRAME; 1000]);
     let sent = send(&mut a.port, to, FrameType::Small, &lengths);
     assert!(sent < lengths.len(), "{sent} frames of 32 KiB found room");
-    assert_eq!(a.told(to), [BulkPath::Full]);
+    assert_eq!(a.changes(to), [BulkPath::Full]);
     let (mut came, mut has_room) = (Vec::new(), false);
     until("what was sent comes", || {
         came.extend(look(&mut b.port).iter().map(|(_, frame)| read(frame, B, BULK_FRAME)));
         look(&mut a.port);
-        has_room |= a.told(to) == [BulkPath::Open];
+        has_room |= a.changes(to) == [BulkPath::Open];
         came.len() == sent && has_room
     });
     assert_eq!(came, (0..sent as u32).collect::<Vec<_>>());
@@ -153,7 +153,7 @@ fn peer_that_goes_away_and_comes_back_has_another_connection() {
         drop(b);
         until("the connection is closed", || {
             look(&mut a.port);
-            a.told(to) == [BulkPath::Closed]
+            a.changes(to) == [BulkPath::Closed]
         });
         b = TestEndpoint::new(&veth, 1, B);
     }
@@ -165,16 +165,16 @@ fn connection_that_breaks_is_opened_again_whatever_is_sent() {
     open(&veth, &mut a, &mut b);
     let (to_a, to_b) = (a.to(), b.to());
     a.port.close_bulk_path(Address { nic: to_b.nic, endpoint: to_b.endpoint });
-    assert_eq!(a.told(to_b), [BulkPath::Closed]);
-    let mut told = Vec::new();
+    assert_eq!(a.changes(to_b), [BulkPath::Closed]);
+    let mut changes = Vec::new();
     until("the other end asks for another connection", || {
         b.look(&veth);
         // Data that wait for a path are none of these.
         send(&mut b.port, to_a, FrameType::Probe, &[60]);
         a.look(&veth);
         send(&mut a.port, to_b, FrameType::Medium, &[]);
-        told.extend(b.told(to_a));
-        told == [BulkPath::Closed, BulkPath::Open]
+        changes.extend(b.changes(to_a));
+        changes == [BulkPath::Closed, BulkPath::Open]
     });
 }
 
@@ -333,7 +333,7 @@ fn frame_about_connections_that_is_none_is_counted() {
     let mut a = veth.tcp_bulk_port(0, A).unwrap();
     let mut other = veth.port(1, B).unwrap();
     let to = To::port(&a);
-    // Too short; of no kind; the answer to a question that nobody asked.
+    // Too short; of no kind; the answer to a question that was not asked.
     let mut frames = [(24, 0), (28, 2), (28, 1)].into_iter();
     let outcome = other.transmit(&mut |frame: &mut [u8]| {
         let (length, kind) = frames.next()?;

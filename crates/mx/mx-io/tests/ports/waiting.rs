@@ -1,4 +1,4 @@
-//! Nobody sleeps through a frame: ports that arm and sleep at random moments.
+//! No thread sleeps through a frame: ports that arm and sleep at random moments.
 
 use base::prng::Prng;
 use mx_io::port::{Port, Transmitted};
@@ -27,7 +27,7 @@ fn receive(port: &mut dyn Port, number: u32, random: &mut Prng) {
 }
 
 #[test]
-fn nobody_sleeps_through_a_frame() {
+fn no_thread_sleeps_through_a_frame() {
     each(|pair| {
         let (to_a, to_b) = (To::port(&*pair.a), To::port(&*pair.b));
         let (a, b) = (&mut pair.a, &mut pair.b);

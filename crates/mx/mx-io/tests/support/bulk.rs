@@ -1,7 +1,7 @@
 //! Hosts of a segment that ask a port for connections, answer its questions or do not, connect to
 //! it over TCP, and send streams of any bytes in any pieces.
 //!
-//! A connection opens only for a host that has said, or that was told, the number that was sent to
+//! A connection opens only for a host that has sent, or was given, the number that was sent to
 //! it. What comes of a stream is what a slow reading of all its bytes says, in whatever pieces they
 //! come. Each operation is a byte and what belongs to it:
 //!
@@ -147,7 +147,7 @@ fn address(host: usize) -> Address {
 impl TcpHosts {
     fn new(places: Places) -> Self {
         let wire = Wire::new(MTU, 64).expect("there are such wires");
-        let plug = |(nic, endpoint)| wire.port(nic, endpoint).expect("nobody else has it");
+        let plug = |(nic, endpoint)| wire.port(nic, endpoint).expect("no other port has it");
         let port = TcpBulkPort::new(plug(OWN), LOOPBACK, Ipv4Addr::LOCALHOST).expect("a listener");
         let listener = TcpListener::bind((ELSEWHERE, 0)).expect("a listener");
         listener.set_nonblocking(true).expect("it takes it");

@@ -140,10 +140,10 @@ impl ShmHosts {
     fn new() -> Self {
         let scope = std::process::id() << 4 | 15;
         let settings = ShmSettings { ring: 128 << 10, ..ShmSettings::new(scope, MTU) };
-        let open = |endpoint| ShmPort::open(NIC, endpoint, settings).expect("nobody else has it");
+        let open = |endpoint| ShmPort::open(NIC, endpoint, settings).expect("no other port has it");
         let (port, friend) = (open(OWN), open(FRIEND));
         let listener = socket();
-        bind(&listener, &name(scope, HOSTILE)).expect("nobody else has it");
+        bind(&listener, &name(scope, HOSTILE)).expect("no other port has it");
         listen(&listener, 4).expect("it is bound");
         let (connections, accepted) = (Vec::new(), Vec::new());
         let (came, number) = (ReceivedFrames::default(), Box::new(0x1234_5678));

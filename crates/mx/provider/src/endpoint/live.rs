@@ -49,10 +49,10 @@ pub(crate) struct Live {
     pub(super) regions: Arc<Regions>,
     pub(super) transfers: AtomicU32,
     pub(super) reports_sources: bool,
-    /// Receives may name whom they want messages from.
+    /// Receives may name the peer that they want messages from.
     pub(super) directed: bool,
     pub(super) backlog: Backlog,
-    /// Messages that were claimed, by the context of whoever did.
+    /// Messages that were claimed, by the context of the receive that did.
     pub(super) claims: Mutex<HashMap<usize, MessageId>>,
     /// A buffer for several messages is given back when less than this is left of it.
     pub(super) least_left: AtomicUsize,
@@ -72,7 +72,7 @@ impl Driven for Live {
     }
 
     fn ring_next(&self) -> bool {
-        // What is broken is reported to whoever reads.
+        // What is broken is reported to a caller that reads.
         self.mx.ring_next().unwrap_or(false)
     }
 }

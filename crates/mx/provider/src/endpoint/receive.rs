@@ -41,7 +41,7 @@ impl Live {
         posted.map(drop).map_err(|error| fault::of_error(&error))
     }
 
-    /// Whom a receive names.
+    /// The peer that a receive names; `None` for any.
     fn source(&self, from: u64) -> Result<Option<PeerId>, i32> {
         if !self.directed || from == FI_ADDR_UNSPEC {
             return Ok(None);

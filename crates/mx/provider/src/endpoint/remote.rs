@@ -56,7 +56,7 @@ impl Live {
         let with = if operation == Operation::Write { memory } else { memory::nothing() };
         let request = Outgoing::with_request(&request.encode(), &with, &self.backlog);
         let bytes = (operation == Operation::WriteLong).then(|| {
-            // Nobody may read injected memory later on, and short messages are read again.
+            // Injected memory must not be read later on, and short messages are read again.
             let is_copied = is_injected || HEADER + length <= self.eager_max;
             let message = if is_copied { Outgoing::copied } else { Outgoing::lent };
             message(bits::header(None), &memory, &self.backlog)

@@ -1,4 +1,4 @@
-//! Sends.
+//! Sends of messages, tagged or not.
 
 use libc::{EINVAL, EMSGSIZE};
 

@@ -165,9 +165,9 @@ fn is_any_of(value: c_int, a: c_int, b: c_int) -> bool {
 mod tests {
     use super::*;
 
-    /// `FI_ATOMIC`, `FI_COLLECTIVE`.
+    /// `FI_ATOMIC` and `FI_COLLECTIVE`.
     const UNKNOWN: [u64; 2] = [1 << 4, 1 << 6];
-    /// `FI_EP_MSG`, `FI_EP_DGRAM`.
+    /// `FI_EP_MSG` and `FI_EP_DGRAM`.
     const TYPES: [c_int; 2] = [1, 2];
 
     fn get(change: impl FnOnce(&mut Hints<'static>)) -> Result<Offer, &'static str> {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn wishes_are_granted_as_they_are() {
+    fn requests_are_granted_as_they_are() {
         let tagged = get(|wanted| wanted.caps = FI_TAGGED).unwrap();
         assert_eq!(tagged.caps, FI_TAGGED | DIRECTIONS | REACH);
         let sends = get(|wanted| wanted.caps = FI_MSG | FI_SEND).unwrap();

@@ -1,4 +1,4 @@
-//! MPIs, and how each is told to start ranks on the hosts, over which network.
+//! MPIs, and how each starts ranks on the hosts, over which network.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -109,7 +109,7 @@ impl Mpi {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Net {
-    /// Our provider.
+    /// The provider of this crate.
     Earmark,
     #[allow(dead_code, reason = "the figures compare")]
     Tcp,

@@ -47,7 +47,7 @@ fn wrong_port_is_an_error_that_says_what_to_write() {
         let text = format!("EARMARK_PORT={port}: ");
         assert!(!output.status.success(), "{port} is taken");
         assert!(error.contains(&text) && error.contains(says), "{port}: {error}");
-        assert_eq!(error.matches(&text).count(), 1, "it is told once: {error}");
+        assert_eq!(error.matches(&text).count(), 1, "one report: {error}");
     }
 }
 
@@ -101,7 +101,7 @@ fn ports_that_cannot_be_opened_say_why() {
 fn datagrams_need_no_root() {
     let hosts = Hosts::new();
     let program = remote(&hosts);
-    // Nobody may not reach into the directories of whoever runs tests.
+    // User 65534 may not reach into the directories of the user that runs tests.
     let script = format!(
         "mount -t tmpfs -o mode=755 tmpfs /mnt && cp '{}' '{}' /mnt && FI_PROVIDER_PATH=/mnt exec \
          setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set=-all --inh-caps=-all \
@@ -109,14 +109,14 @@ fn datagrams_need_no_root() {
         program.display(),
         hosts.path("provider/libearmark-fi.so").display(),
     );
-    let as_nobody = |port| {
+    let unprivileged = |port| {
         let mut command = hosts.command("ea", "unshare");
         command.args(["--mount", "sh", "-c", &script]).env("EARMARK_PORT", port);
         command
     };
-    let text = run(&mut as_nobody("udp:eth0"));
+    let text = run(&mut unprivileged("udp:eth0"));
     assert!(text.contains("all passed"), "{text}");
-    let output = as_nobody("packet:eth0").output().unwrap();
+    let output = unprivileged("packet:eth0").output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
     let says = "run as root or with CAP_NET_RAW, or use udp:eth0";
     assert!(!output.status.success() && error.contains(says), "{error}");

@@ -1,4 +1,4 @@
-//! The agent's side of the conversation with whoever started it: lines in, lines of JSON out.
+//! The agent's side of the conversation with its parent: lines in, lines of JSON out.
 
 use crate::records::AgentMessage;
 use std::io::{self, Write};

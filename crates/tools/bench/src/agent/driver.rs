@@ -88,7 +88,7 @@ pub(super) struct Driver {
     cpu: Meter,
     polling: Polling,
     polled: Meter,
-    /// The socket that was read last, by who reads without being told.
+    /// The index of the socket that was read last without readiness; below the number of sockets.
     read_last: u64,
 }
 

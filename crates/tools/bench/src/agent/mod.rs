@@ -14,8 +14,8 @@
 //! agent  {"event":"error","message":"..."}                instead of any of these, and status 1
 //! ```
 //!
-//! Servers serve from the moment they are ready; *go* only opens their window. A client that is
-//! told nothing but the end of its input leaves without a word.
+//! Servers serve from the moment they are ready; *go* only opens their window. A client whose
+//! input ends before *go* exits without output.
 
 mod clock;
 mod control;

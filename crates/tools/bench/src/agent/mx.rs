@@ -128,7 +128,7 @@ struct Driver {
     filler: Filler,
     /// Peers and match information, by the number of the connection.
     connections: Vec<(PeerId, u64)>,
-    /// Messages that may be on their way; 0: nobody counts them.
+    /// Messages that may be on their way; 0: not limited.
     in_flight: usize,
     sends: HashMap<RequestId, (ConnectionId, Instant)>,
 }

@@ -58,7 +58,7 @@ pub(super) trait Port {
         1
     }
 
-    /// How often a peer's host said that nobody listens there.
+    /// How often a peer's host reported that no process listens there.
     fn refused(&self) -> u64 {
         0
     }

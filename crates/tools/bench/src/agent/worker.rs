@@ -24,7 +24,7 @@ pub(super) enum Worker {
 }
 
 impl Worker {
-    /// Whoever works as `spec` says.
+    /// The worker that `spec` selects.
     pub(super) fn new(spec: &AgentSpec) -> Result<Self, String> {
         match &spec.processor {
             Some(interface) => ask(interface).map(Self::Asks),

@@ -72,8 +72,8 @@ pub(super) fn check(experiment: Experiment, options: &ExperimentOptions) -> Resu
     let size = options.size.unwrap_or(MEDIUM_BYTES);
     ensure!(
         experiment != Experiment::MxMisorder || several.contains(&size),
-        "--size {size}: mx-misorder moves the mark of a message in several frames that nobody asks \
-         for; give it {SEVERAL_BYTES} to {MEDIUM_BYTES} bytes"
+        "--size {size}: mx-misorder moves the mark of a message in several frames that the program \
+         does not wait for; give it {SEVERAL_BYTES} to {MEDIUM_BYTES} bytes"
     );
     // The bulk messages of mx-mixed are in several frames, whatever the size of the short ones.
     let has_one_frame = experiment != Experiment::MxMixed

@@ -58,7 +58,7 @@ impl Sweep {
 /// What a shard prints: its results, and what they belong to.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ShardFile<R> {
-    /// [`SCHEMA_VERSION`].
+    /// [`SCHEMA_VERSION`] of its writer.
     pub schema_version: u32,
     /// Which shard it is.
     pub shard: ShardPosition,

@@ -125,7 +125,7 @@ impl RrClosed {
         Ok(())
     }
 
-    /// Bytes that nobody asked for: late or doubled on a datagram transport, a mistake on a stream.
+    /// Unrequested bytes: late or doubled on a datagram transport, a mistake on a stream.
     fn unexpected(&self, at: Instant, recorder: &mut Recorder) -> Result<(), &'static str> {
         if self.framing == Framing::Stream {
             return Err(TOO_LONG);

@@ -85,7 +85,7 @@ impl Players {
         self.agents.iter_mut().try_for_each(|agent| agent.order("go"))
     }
 
-    /// Whether nobody has failed: all are at work, or have done their part.
+    /// Whether no agent and no program has failed: all run, or have done their part.
     pub fn is_well(&mut self) -> bool {
         let agents = self.agents.iter_mut().map(|agent| &mut agent.child);
         let mut all = agents.chain(self.programs.iter_mut().map(|program| &mut program.child));

@@ -1,8 +1,8 @@
 //! How long a round of virtual time is going to take.
 //!
 //! Every exchange between guests takes real time, about a millisecond, however short it is in
-//! theirs. Over a fast cable there are hundreds of thousands in a second, and whoever waits for
-//! them should know.
+//! theirs. Over a fast cable there are hundreds of thousands in a second, and a user who waits
+//! for them should know.
 
 use std::time::{Duration, Instant as RealInstant};
 

@@ -143,7 +143,7 @@ fn drivers_numbers(setting: Moderation) -> Option<(u32, u32)> {
 pub(super) struct BootList(Vec<Prepared>);
 
 impl BootList {
-    /// Boots them; whoever owns their ports must be there.
+    /// Boots them; the process that owns their ports must run.
     pub(super) fn boot(self) -> Result<Vec<Guest>> {
         let boot = |Prepared { host, settings }| Ok(Guest::start(host, &settings)?);
         self.0.into_iter().map(boot).collect()

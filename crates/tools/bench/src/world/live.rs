@@ -202,7 +202,7 @@ impl Live {
         let begin = Instant::now();
         let until = |running: &mut Players, seconds: f64| {
             let end = Duration::from_secs_f64(seconds);
-            // Whoever has failed will say so; nobody needs to wait for that.
+            // An agent that has failed says so; there is no need to wait any longer.
             while begin.elapsed() < end && running.is_well() {
                 sleep(end.saturating_sub(begin.elapsed()).min(POLL_INTERVAL));
             }
@@ -255,7 +255,7 @@ impl World for Live {
 fn choose_congestion_control(host: &Host) -> Result<String> {
     const FILE: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
     let chosen = host.enter_net(|| {
-        // Kernels may keep cubic from other namespaces than their first one; reno is everybody's.
+        // Kernels may keep cubic from other namespaces than their first one; all have reno.
         let _ = fs::write(FILE, "cubic").or_else(|_| fs::write(FILE, "reno"));
         fs::read_to_string(FILE)
     })?;

@@ -8,7 +8,7 @@
 //! the end    servers get *stop*; a moment later all that is left is ended
 //! ```
 //!
-//! Virtual time that nobody uses costs nothing, so the gaps are generous.
+//! Virtual time in which no process runs costs nothing, so the gaps are generous.
 
 use std::time::Duration;
 

@@ -89,7 +89,7 @@ impl Drop for Socket {
     }
 }
 
-/// Removes a socket that nobody listens on any more, and nothing else.
+/// Removes a socket that no process listens on any more, and nothing else.
 fn remove_stale(path: &Path) -> Result<()> {
     let shown = path.display();
     let file = fs::symlink_metadata(path).with_context(|| format!("look at {shown}"))?;
@@ -101,7 +101,7 @@ fn remove_stale(path: &Path) -> Result<()> {
     let probe = UnixDatagram::unbound().and_then(|socket| socket.connect(path));
     match probe {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path)
-            .with_context(|| format!("remove {shown}, on which nobody listens")),
+            .with_context(|| format!("remove {shown}, on which no process listens")),
         _ => bail!(
             "listen on {shown}: another program listens there; end it, or choose another path"
         ),

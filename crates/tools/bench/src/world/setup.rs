@@ -29,7 +29,7 @@ use sys::files::writable;
 /// acknowledgements do not.
 pub const USUAL_RULES: &str = "mx, tcp-psh & length<=512";
 
-/// The largest packet of a guest's interface where nobody says otherwise.
+/// The largest packet of a guest's interface where no option says otherwise, in bytes.
 const USUAL_MTU: u32 = 1_500;
 
 /// The marking rules that `options` name, or the usual ones.
@@ -199,11 +199,12 @@ fn micros(value: Option<u32>) -> Duration {
     Duration::from_micros(value.unwrap_or(0).into())
 }
 
-/// The NIC of Intel's that guests have, if they have one, and what its driver is told.
+/// The NIC of Intel's that guests have, if they have one, and its driver's options.
 fn describe_nic(options: &NicOptions) -> String {
     let Some(nic) = options.nic.filter(|nic| nic.adapter().is_some()) else { return String::new() };
-    let told = options.driver_options.iter().flatten().map(|Text(option)| format!(" {option}"));
-    nic.driver().to_owned() + &told.collect::<String>()
+    let driver_options =
+        options.driver_options.iter().flatten().map(|Text(option)| format!(" {option}"));
+    nic.driver().to_owned() + &driver_options.collect::<String>()
 }
 
 /// The cable, in words.

@@ -17,7 +17,7 @@ use super::virtual_run::{VirtualRun, instant, with_usual_cable};
 use crate::options::NicOptions;
 use report::errln;
 
-/// When the commands of hosts that nobody waits for start.
+/// When the commands of the other hosts start.
 const OTHERS_AT: Duration = Duration::from_millis(500);
 
 /// When settings of single ports are put into force: once drivers are up.
@@ -149,7 +149,7 @@ fn scripts(
         };
         scripts[*host].push(order_at(at, program, Order::Spawn(spawn)));
     }
-    // A script that is over ends its guest, and whoever is not awaited stays to the end.
+    // A script that is over ends its guest, and a host that is not awaited stays to the end.
     let never = Duration::from_secs(u32::MAX.into());
     for (host, script) in scripts.iter_mut().enumerate() {
         if !awaited.contains(&host) {
@@ -188,7 +188,7 @@ impl Drop for Lines {
     }
 }
 
-/// If nobody reads it, nobody wants it.
+/// Writes a guest's output; if no process reads it, it is lost.
 fn pass_on(stream: OutputStream, bytes: &[u8]) {
     let mut to: Box<dyn Write> = match stream {
         OutputStream::Output => Box::new(io::stdout()),

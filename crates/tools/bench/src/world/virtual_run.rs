@@ -36,7 +36,7 @@ const QUIET_FOR: Duration = Duration::from_millis(200);
 /// How long a kernel whose clock has gone may take to end.
 const EXIT_WITHIN: Duration = Duration::from_secs(10);
 
-/// The cable where nobody says otherwise: gigabit Ethernet through a switch.
+/// The cable where no option says otherwise: gigabit Ethernet through a switch.
 const USUAL_RATE_MBIT: u32 = 1_000;
 
 /// Its latency in microseconds, each way.

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_outlives_those_who_do_not() {
+    fn clients_that_ask_outlive_those_that_do_not() {
         run(async || {
             let door = Door::new(4);
             door.enter("10.0.0.1", true).await;

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_to_all() {
+    fn a_failure_is_reported_to_all() {
         run(async {
             let (latest, publish) = published();
             let texts = Err("no /sys".to_owned());

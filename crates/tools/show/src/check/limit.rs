@@ -21,7 +21,7 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Exactly this.
+    /// `value` and nothing else.
     pub(super) fn exactly(kind: ValueKind, value: f64) -> Self {
         let bound = Some(Bound { value, is_included: true });
         Self { kind, min: bound, max: bound }

@@ -159,9 +159,9 @@ impl Interface {
         Ok(())
     }
 
-    /// Refuses to change settings of a device whose queues have their own (`ethtool -Q`): nobody
-    /// could bring those back. What adaptive moderation chooses for each queue is nobody's own, and
-    /// what the change names is changed on purpose.
+    /// Refuses to change settings of a device whose queues have their own (`ethtool -Q`): undo
+    /// could not restore those. It allows values that adaptive moderation chose for a queue, and
+    /// queues that the change names.
     fn refuse_to_level_queues(&self, requests: &Requests) -> Result<()> {
         let Ok(channels) = self.ethtool.channels(self.name()) else { return Ok(()) };
         let queues = self.ethtool.queue_coalesce(self.name(), channels.receiving());

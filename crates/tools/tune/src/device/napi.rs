@@ -90,8 +90,8 @@ impl Napis {
         Ok(())
     }
 
-    /// Refuses to change a setting of all instances alike where some have one of their own: nobody
-    /// could bring that back. `device` is what the device has for all, `named` says which queues
+    /// Refuses to change a setting of all instances alike where some have one of their own: undo
+    /// could not restore it. `device` is what the device has for all, `named` says which queues
     /// are changed besides.
     pub(super) fn refuse_to_level(
         &self,

@@ -40,7 +40,7 @@ pub struct Ports {
 /// The table that leaves one entry to `queue` and the others to `rest`, as far as they lead to
 /// `queue` now; and which entry that is.
 ///
-/// `None`: there is no table, or nobody else.
+/// `None`: there is no table, or no other queue.
 pub fn table(now: &[u32], queue: u32, rest: &[u32]) -> Option<(Vec<u32>, usize)> {
     if rest.is_empty() || now.is_empty() {
         return None;

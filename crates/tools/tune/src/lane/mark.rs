@@ -12,7 +12,7 @@ use nic::marker::{Condition, Rules};
 /// The most rules of a device that one lane takes.
 const MAX_RULES: usize = 32;
 
-/// `EtherType`s.
+/// `EtherType`s of protocols.
 const MX: u16 = 0x86df;
 const IP4: u16 = 0x0800;
 const IP6: u16 = 0x86dd;

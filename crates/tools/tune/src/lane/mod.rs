@@ -108,8 +108,8 @@ impl Begun<'_> {
 /// Puts a plan into force.
 ///
 /// # Errors
-/// If the device refuses a part without which there is no lane. Whoever owns the transaction lets
-/// it be undone then.
+/// If the device refuses a part without which there is no lane. The owner of the transaction then
+/// drops it, which undoes it.
 pub fn make(transaction: &mut Transaction<'_>, plan: &Plan) -> Result<Made> {
     let mut made = Made { lost: plan.lost.clone(), ..Made::default() };
     if !plan.change.is_empty() {

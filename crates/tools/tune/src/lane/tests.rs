@@ -88,22 +88,22 @@ fn a_driver_that_chooses_places_is_let() {
 }
 
 #[test]
-fn what_is_told_of_a_lane_counts() {
-    let told = Wanted {
+fn what_is_given_for_a_lane_counts() {
+    let given = Wanted {
         queue: Some(1),
         rx_usecs: 8,
         rest_usecs: Some(100),
         cpu: Some(2),
         ..wanted("udp-port=7")
     };
-    let plan = plan(&told, &whole()).unwrap();
+    let plan = plan(&given, &whole()).unwrap();
     let expected = "ntuple on rss-table 0:2,2,3,0,2:2,3,0,3,2,3/64 adaptive-rx off rx-usecs 100 \
                     queue:1:adaptive-rx off queue:1:rx-usecs 8 queue:1:xps-cpus 2";
     assert_eq!(plan.change.to_string(), expected);
     // Its interrupt is not known.
     assert_eq!(plan.lost, ["which processor its interrupt goes to cannot be chosen on eth0"]);
-    let told = Wanted { queue: Some(3), ..told };
-    let plan = super::plan(&told, &whole()).unwrap();
+    let given = Wanted { queue: Some(3), ..given };
+    let plan = super::plan(&given, &whole()).unwrap();
     let text = plan.change.to_string();
     for words in [
         "queue:3:smp-affinity 2 queue:0:smp-affinity 0-1,3",

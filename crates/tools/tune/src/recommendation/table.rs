@@ -68,7 +68,7 @@ impl Recommendation {
             title: format!("Settings of {} for {}", self.device, self.workload),
             subtitle: format!("Goal: {}. {}.", self.goal, self.driver),
             made_at: self.environment.date.clone(),
-            story: self.sentences().join(". "),
+            summary: self.sentences().join(". "),
             table: report::Table {
                 headers,
                 rows: self.trials.iter().enumerate().map(row).collect(),

@@ -55,7 +55,7 @@ pub enum Verdict {
     Ignored,
     /// Adaptive moderation is on and chooses this value by itself.
     Overridden,
-    /// Nobody asked for it; it changed along with others.
+    /// Not requested; it changed along with others.
     AlongWith,
 }
 

@@ -69,7 +69,7 @@ fn what_cannot_be_undone_stays_in_the_journal() {
 }
 
 #[test]
-fn what_the_device_really_took_is_told() {
+fn what_the_device_really_took_is_reported() {
     let place = Scratch::new();
     let mut device = FakeDevice::new("eth0", "adaptive-rx off rx-usecs 3 rx-frames 0 tx-usecs 0");
     device.quantum = 20;

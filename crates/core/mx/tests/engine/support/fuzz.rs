@@ -106,7 +106,7 @@ pub(crate) fn replay_frames(bytes: &[u8]) {
     *losing.borrow_mut() = 0;
     pair.run(secs(60));
     for end in &mut pair.ends {
-        // Whoever still waits owes nothing, and whatever is due has been done.
+        // An end that still waits owes nothing, and all that was due is done.
         assert!(end.deadline().is_none_or(|deadline| deadline > pair.now), "{}", end.dump());
     }
 }
@@ -126,7 +126,7 @@ fn seal(frame: &mut [u8]) {
 }
 
 /// Two endpoints whose applications ask for anything at any time, over a wire that loses frames.
-/// Each operation is two bytes: what, and by whom with which parameter.
+/// Each operation is two bytes: what to do; which endpoint does it, with which parameter.
 pub(crate) fn replay_requests(bytes: &[u8]) {
     let mut bytes = Bytes(bytes);
     let flags = bytes.next();

@@ -1,4 +1,4 @@
-//! Frames that no honest peer sends, for whoever wants to see what they do.
+//! Frames that no honest peer sends, for tests of what they do.
 
 use base::prng::Prng;
 use mx::seq::Seq;
@@ -14,7 +14,7 @@ pub(crate) fn frame(header: Header, body: &Body<'_>) -> Vec<u8> {
     out
 }
 
-/// What a liar says who knows this much; whom it is for and from has to be filled in.
+/// The header of a liar that knows this much; the caller fills in source and destination.
 pub(crate) fn header(token: u32, seq: u32, ack: u32) -> Header {
     Header {
         marked: true,

@@ -58,7 +58,7 @@ pub struct StressArgs {
     /// Lose, double or delay frames on purpose, such as drop:medium:100,duplicate:ack:7,delay:50
     #[arg(long, value_name = "FAULTS")]
     faults: Option<Text<Faults>>,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }

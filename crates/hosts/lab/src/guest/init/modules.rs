@@ -1,7 +1,7 @@
 //! The NIC's driver, where the kernel does not have it built in.
 //!
 //! Earmark's own kernel has it. A distribution's may keep it, and what it depends on, in files
-//! beside: modules. Nobody but process 1 could load them. The kernel would ask `modprobe`, which
+//! beside: modules. Only process 1 could load them. The kernel would ask `modprobe`, which
 //! looks in `/lib/modules` alone, and packages of User-Mode Linux put theirs elsewhere.
 
 use std::fs::{self, File};

@@ -106,7 +106,7 @@ impl Program {
         // child itself can start a session and make the terminal that of its session.
         unsafe { command.pre_exec(lead_session) };
         let child = command.spawn()?;
-        // The command has the other end open, too, and then nobody would see that it was closed.
+        // The command has the other end open, too, and would hide that the program closed its own.
         drop(command);
         ioctl_fionbio(&ours, true)?;
         let output = ProgramOutput { descriptor: ours.try_clone()?, room: window };

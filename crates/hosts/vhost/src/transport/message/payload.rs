@@ -20,16 +20,16 @@ pub struct Region {
 /// A number that belongs to a ring: its size, its base, whether it is enabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VringState {
-    /// Which ring.
+    /// Number of the ring, from 0.
     pub index: u32,
-    /// The number.
+    /// Value; the request says what it is.
     pub number: u32,
 }
 
 /// Where the parts of a ring are, as addresses of the frontend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VringAddress {
-    /// Which ring.
+    /// Number of the ring, from 0.
     pub index: u32,
     /// Bit 0 asks for a log of used writes.
     pub flags: u32,
@@ -46,7 +46,7 @@ pub struct VringAddress {
 /// Which ring a file descriptor is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VringFd {
-    /// Which ring.
+    /// Number of the ring, from 0.
     pub index: u8,
     /// No descriptor comes with the message (`VHOST_USER_VRING_NOFD_MASK`).
     pub none: bool,

@@ -49,7 +49,7 @@ fn program(nic: NicId, endpoint: u8, class: Class) -> [libc::sock_filter; 35] {
     let [a, b, c, d, e, f] = nic.0;
     let (high, low) = (u32::from_be_bytes([a, b, c, d]), u32::from(u16::from_be_bytes([e, f])));
     let (mx, endpoint) = (u32::from(ETHER_TYPE), u32::from(endpoint));
-    let (question, everybody) = (u32::from(QUERY), u32::from(ALL_ENDPOINTS));
+    let (question, all_endpoints) = (u32::from(QUERY), u32::from(ALL_ENDPOINTS));
     let load = |code, at: usize| step(code, at as u32, 0, 0);
     // Goes to one of two steps, both after this one, which is step `at`.
     let equal = |at: usize, value, yes: usize, no: usize| {
@@ -84,14 +84,14 @@ fn program(nic: NicId, endpoint: u8, class: Class) -> [libc::sock_filter; 35] {
         load(LOAD_BYTE, 14),
         equal(19, question, 20, REFUSE),
         load(LOAD_BYTE, 14 + ENDPOINT_AT),
-        equal(21, everybody, prompt, REFUSE),
+        equal(21, all_endpoints, prompt, REFUSE),
         equal(22, TAG, 23, REFUSE),
         load(LOAD_HALF, 16),
         equal(24, mx, 25, REFUSE),
         load(LOAD_BYTE, 18),
         equal(26, question, 27, REFUSE),
         load(LOAD_BYTE, 18 + ENDPOINT_AT),
-        equal(28, everybody, prompt, REFUSE),
+        equal(28, all_endpoints, prompt, REFUSE),
         load(LOAD_BYTE, 14),
         equal(30, FrameType::Reply as u32, 31, prompt),
         load(LOAD_BYTE, 15),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_to_everybody_pass() {
+    fn questions_to_all_endpoints_pass() {
         let program = program(NicId([2, 0, 0, 0, 1, 0xfe]), 7, Class::Prompt);
         let frame = |to: u8, last: u8, tag: &[u8], body: [u8; 4]| {
             [&[to; 5][..], &[last], &[4; 6], tag, &[0x86, 0xdf], &body, &[0; 20]].concat()

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_is_told_what_to_do() {
+    fn process_without_the_capability_gets_a_remedy() {
         let outcome = std::thread::spawn(|| {
             // Capabilities belong to a thread. A thread that has none to drop may not either.
             if let Ok(mut sets) = capabilities(None) {

@@ -82,7 +82,7 @@ impl ShmPort {
         called.into_iter().for_each(|call| self.wake(call));
     }
 
-    /// Looks no longer at those from whom nothing has come for long: they call.
+    /// Looks no longer at peers that have sent nothing for long: they call.
     pub(super) fn rest(&mut self) {
         for place in (0..self.busy).rev() {
             let inbound = &mut self.inbound[place];
@@ -108,7 +108,7 @@ impl ShmPort {
         gone
     }
 
-    /// Forgets those from whom nothing comes any more: nothing goes to them either.
+    /// Forgets peers that send nothing any more: nothing goes to them either.
     pub(super) fn forget_gone(&mut self) {
         while let Some(place) = self.inbound.iter().position(Inbound::is_over) {
             if let Some((from, _)) = self.remove(place).ring {

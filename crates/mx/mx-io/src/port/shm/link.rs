@@ -4,8 +4,8 @@
 //! A connection is a unix socket. The sender connects, and passes the ring with its greeting; it
 //! need not wait for an answer, since a frame may be in the ring before the receiver has it. Later
 //! the sender sends a byte as a bell, if the receiver has armed the ring. It does not use an
-//! eventfd for that: one that comes from another process can make a write wait, while a socket can
-//! be told not to. When a process ends, the kernel closes its sockets, and the other side hears of
+//! eventfd for that: one that comes from another process can make a write wait, while a socket
+//! need not. When a process ends, the kernel closes its sockets, and the other side hears of
 //! it.
 //!
 //! A receiver that has a connection to the sender, too, answers: from then on long frames may come.

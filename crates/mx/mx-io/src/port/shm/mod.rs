@@ -155,7 +155,7 @@ pub struct ShmPort {
     /// Where a frame is written that is to be sent, and where one comes to.
     staging: Vec<u8>,
     record: Vec<u8>,
-    /// What the engine has not been told of paths.
+    /// Changes of paths that the engine has not taken yet.
     changes: Vec<(Address, BulkState)>,
     looked: Instant,
     batches: u32,

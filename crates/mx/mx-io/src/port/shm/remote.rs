@@ -35,8 +35,8 @@ impl Remote {
 
 /// Who may trace processes, and read their memory (`Documentation/admin-guide/LSM/Yama.rst`).
 const YAMA: &str = "/proc/sys/kernel/yama/ptrace_scope";
-/// There, that nobody may, whatever its rights.
-const NOBODY: u8 = 3;
+/// The value of it with which no process may, whatever its rights.
+const NO_PROCESS: u8 = 3;
 
 /// Why another process of this user and program could not read the memory of this one, nor this one
 /// that of the other, as far as this one can tell; and what helps.
@@ -54,7 +54,7 @@ pub fn memory_obstacle() -> Option<String> {
     }
     let sets = capabilities(None).ok();
     if sets.is_some_and(|sets| sets.effective.contains(CapabilitySet::SYS_PTRACE)) {
-        return scope().filter(|scope| *scope >= NOBODY).map(closed);
+        return scope().filter(|scope| *scope >= NO_PROCESS).map(closed);
     }
     if dumpable_behavior().is_ok_and(|is| is != DumpableBehavior::Dumpable) {
         return Some(

@@ -168,7 +168,7 @@ mod tests {
     use crate::port::shm::{ShmPort, ShmSettings};
 
     #[test]
-    fn who_cannot_be_accepted_is_tried_again_and_keeps_nobody_awake_until_then() {
+    fn connection_that_cannot_be_accepted_is_retried_and_wakes_no_thread_until_then() {
         let settings = ShmSettings::new(std::process::id() << 8 | 79, 1500);
         let outer = ShmPort::open(NicId([2, 0, 0, 0, 0, 7]), 1, settings).unwrap();
         let mut bulk = Bulk::new(&outer, 1, Ipv4Addr::LOCALHOST).unwrap();

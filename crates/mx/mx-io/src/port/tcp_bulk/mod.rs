@@ -120,7 +120,7 @@ struct Bulk {
     asked: Asked,
     /// Frames about connections, which have not left.
     asks: Vec<(Key, Ask)>,
-    /// What the engine has not been told.
+    /// Changes that the engine has not taken yet.
     changes: Vec<(Address, BulkState)>,
     /// Where the engine writes, since the outer port has room for short frames only.
     staging: Box<[u8]>,
