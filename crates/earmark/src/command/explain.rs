@@ -85,6 +85,5 @@ fn print(report: &Explanation, is_json: bool) -> Result<()> {
     } else {
         outln!("{}", report.text(Width::of_output()).trim_end());
     }
-    outln!("{}", report.text(Width::of_output()).trim_end());
     Ok(())
 }

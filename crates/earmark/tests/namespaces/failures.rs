@@ -130,9 +130,10 @@ fn what_hosts_need_is_named_where_it_is_missing() {
     let closed = format!("{TUN} 600 /mnt/tun");
     let remedy = "Permission denied (os error 13); run as root, or let this user open it: \
                   sudo chmod 666 /dev/net/tun";
-    for arguments in [&["lab", "run", "--on", "a", "true"][..], &["bench", "ping"], &["demo"]] {
+    for arguments in [&["lab", "run", "--on", "a", "true"][..], &["bench", "ping"]] {
         unprivileged(&closed, arguments).refused(&["open /dev/net/tun", remedy]);
     }
+    unprivileged(&closed, &["demo"]).says(&["No hosts can be built here", remedy, "marked:75"]);
     let open = format!("{TUN} 666 /mnt/tun");
     let name = unique("unprivileged");
     let bench = ["bench", "tcp-rr", "--json", "--duration", "0.1", "--name", &name];
@@ -146,11 +147,17 @@ fn what_hosts_need_is_named_where_it_is_missing() {
     // The limit belongs to a user namespace, so the machine keeps its own.
     let script = "echo 0 > /proc/sys/user/max_user_namespaces; \
                   exec setpriv --bounding-set=-all --inh-caps=-all \"$0\" \"$@\"";
-    for arguments in [&["demo"][..], &["bench", "ping"]] {
+    let confined = |arguments: &[&str]| {
         let mut command = Command::new("unshare");
         command.args(["--user", "--map-root-user", "sh", "-c", script, EARMARK]).args(arguments);
-        output(&mut command).refused(&["create a user namespace", "run as root"]);
-    }
+        output(&mut command)
+    };
+    confined(&["bench", "ping"]).refused(&["create a user namespace", "run as root"]);
+    confined(&["demo"]).says(&[
+        "No hosts can be built here",
+        "sysctl -w user.max_user_namespaces",
+        "marked:75",
+    ]);
     let mut command = Command::new(EARMARK);
     command.args(["bench", "memcached", "--name", &name]).env("PATH", "/nowhere");
     output(&mut command).refused(&["memcached", "apt-get install memcached"]);

@@ -13,6 +13,7 @@
 //! references that are sent meanwhile, and from time stamps. From `decode` to `verdict` nothing
 //! does I/O.
 //!
+//! ```
 //! # fn explain(report: explain::report::Explanation) {
 //! let text = report.text(report::terminal::Width::columns(80));
 //! println!("{text}");

@@ -36,6 +36,12 @@ pub fn print(fields: &impl Serialize) -> Result<()> {
     Ok(())
 }
 
+/// Prints a list in many lines; it has no place for a version.
+pub fn print_list(list: &[impl Serialize]) -> Result<()> {
+    outln!("{}", serde_json::to_string_pretty(list)?);
+    Ok(())
+}
+
 /// Prints an object in one line.
 pub fn print_line(fields: &impl Serialize) -> Result<()> {
     outln!("{}", serde_json::to_string(&Envelope::of(fields))?);

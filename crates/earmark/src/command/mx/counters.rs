@@ -46,7 +46,7 @@ pub(super) fn run(args: &CountersArgs) -> Result<()> {
         );
     }
     if args.json {
-        json::print(&reports)?;
+        json::print_list(&reports)?;
     } else {
         reports.iter().for_each(|report| show(report, args));
     }

@@ -39,7 +39,7 @@ struct Shown<'a> {
 pub(super) fn policy(name: &str) -> Result<Policy, ExitCode> {
     let read = || -> Result<Policy> {
         if let Some((_, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
-            return Ok(Policy::parse(text)?);
+            return Policy::parse(text);
         }
         let text = read_text(Path::new(name), LARGEST).with_context(|| {
             let names = BUILT_IN.map(|(name, _)| name).join(", ");
