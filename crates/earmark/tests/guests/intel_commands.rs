@@ -41,7 +41,7 @@ fn e1000e_has_a_delay_that_only_its_card_tells_of() {
 fn e1000_has_a_rate_and_nothing_else() {
     needs!("guests", "ethtool", "ping");
     let on_b = "exec 2>&1; $earmark show b0; $earmark apply b0 adaptive-rx off
-        $earmark apply b0 rx-usecs 50; $earmark persist b0 rx-usecs --as systemd --print
+        $earmark apply b0 rx-usecs 50; $earmark persist b0 rx-usecs --as systemd
         $earmark rollback b0; ethtool -c b0";
     let said = guests("e1000", "true", on_b);
     has(
@@ -63,7 +63,7 @@ fn iavf_rounds_and_takes_no_value_beside_its_own_moderation() {
     needs!("guests", "ethtool", "ping");
     let on_b = "exec 2>&1; $earmark show b0; $earmark apply b0 rx-usecs 60
         $earmark apply b0 adaptive-rx off rx-usecs 51
-        $earmark persist b0 rx-usecs --as systemd --print; $earmark rollback b0; ethtool -c b0
+        $earmark persist b0 rx-usecs --as systemd; $earmark rollback b0; ethtool -c b0
         ethtool -C b0 adaptive-rx off adaptive-tx off tx-usecs 0 rx-usecs 120
         $earmark echo --listen 10.9.0.2 & sleep 40; kill $!";
     let on_a = "ethtool -C a0 adaptive-rx off adaptive-tx off tx-usecs 0 rx-usecs 0

@@ -49,7 +49,7 @@ fn urgent_packets_interrupt_at_once_and_others_wait() {
         "{TWO}; ethtool -C b0 rx-usecs 0; sleep 3; ethtool -C b0 rx-usecs 50
         $earmark lane b0 dscp=46 --rest-usecs 100; $earmark show b0
         $earmark lane b0 dscp=46 --rest-usecs 200; sleep 5
-        $earmark lane b0; $earmark persist b0 --as networkmanager --print
+        $earmark lane b0; $earmark persist b0 --as networkmanager
         $earmark lane b0 --remove; $earmark lane b0"
     );
     let said = guests(&[&IAVF[..], &["--pcap", &path]].concat(), &on_a, &on_b);
