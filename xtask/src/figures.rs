@@ -164,7 +164,8 @@ fn value(result: &Value, figure: &str) -> Result<f64> {
             "interrupts-per-message" => "interrupts_per_message",
             other => bail!("no figure {other}"),
         };
-        let value = value::find(result, &format!("/results/setting={setting}/{path}"));
+        let element = format!("setting={}", setting.replace('/', "~1"));
+        let value = value::find(result, &format!("/results/{element}/{path}"));
         value.and_then(Value::as_f64).with_context(|| format!("no {setting} with {name}"))
     };
     match figure.split(' ').collect::<Vec<_>>()[..] {

@@ -2,7 +2,8 @@
 //!
 //! A path is a JSON pointer with two more kinds of segments: `name=text` (several joined by `&`) is
 //! the first element of a list with these fields, or the object itself if it has them, and
-//! `list@index` is the element of `list` whose number is in the field `index` beside it.
+//! `list@index` is the element of `list` whose number is in the field `index` beside it. `~1`
+//! in a segment is a slash, as in any JSON pointer.
 
 use std::borrow::Cow;
 
@@ -13,7 +14,8 @@ use crate::shell;
 
 /// What a path leads to, if there is anything.
 pub(crate) fn find<'a>(json: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('/').skip(1).filter(|segment| !segment.is_empty()).try_fold(json, step)
+    let segments = path.split('/').skip(1).filter(|segment| !segment.is_empty());
+    segments.map(|segment| segment.replace("~1", "/")).try_fold(json, |json, it| step(json, &it))
 }
 
 fn step<'a>(json: &'a Value, segment: &str) -> Option<&'a Value> {
@@ -91,13 +93,13 @@ mod tests {
 
     #[test]
     fn paths_lead_to_fields_elements_and_what_has_a_field() {
-        let json = json!({ "pick": 1, "trials": [{"set": "a", "n": 1}, {"set": "b", "n": 2}],
+        let json = json!({ "pick": 1, "trials": [{"set": "a", "n": 1}, {"set": "b/c", "n": 2}],
                            "cause": { "own": "hold" }, "a=b": 7 });
         for (path, expected) in [
             ("/pick", json!(1)),
             ("/trials/0/set", json!("a")),
-            ("/trials/set=b&n=2/n", json!(2)),
-            ("/trials@pick/set", json!("b")),
+            ("/trials/set=b~1c&n=2/n", json!(2)),
+            ("/trials@pick/set", json!("b/c")),
             ("/cause/own=hold", json!({ "own": "hold" })),
             ("/a=b", json!(7)),
         ] {
