@@ -48,7 +48,7 @@ pub fn print_line(fields: &impl Serialize) -> Result<()> {
     Ok(())
 }
 
-/// The JSON Schema of an object with the fields of `T`, as [`print`] prints it.
+/// The JSON Schema of an object with the fields of `T`, as [`print()`] prints it.
 pub fn schema<T: JsonSchema + 'static>() -> Schema {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     settings.into_generator().into_root_schema_for::<Envelope<'static, T>>()
