@@ -47,28 +47,39 @@ pub(crate) fn fit(series: &Series, starters: &[Starter]) -> Option<Fit> {
     if quiet <= 0.0 {
         return None;
     }
-    let silent = |starter: &Starter| silence(points, starter, apart).0 + quiet;
-    let alone = |starter: &&Starter| silent(starter) <= quiet;
-    let lone: Vec<f64> = starters.iter().filter(alone).map(Starter::wait).collect();
+    // Of each starter, how long silence takes, and how many packets come until then.
+    let silent: Vec<(&Starter, f64, usize)> = starters
+        .iter()
+        .map(|starter| {
+            let (silence, behind) = silence(points, starter, apart);
+            (starter, silence + quiet, behind)
+        })
+        .collect();
+    let alone = silent.iter().filter(|(_, silent, _)| *silent <= quiet);
+    let lone: Vec<f64> = alone.map(|(starter, ..)| starter.wait()).collect();
     // What the floor has of it.
     let offset = if lone.len() < FEW { return None } else { mode(&lone) - quiet };
-    let cut = |starter: &&Starter| starter.wait() - offset < CUT * silent(starter);
-    let cut: Vec<f64> = starters.iter().filter(cut).map(|it| it.wait() - offset).collect();
+    let waits = silent.iter().map(|(starter, silent, _)| (starter.wait() - offset, *silent));
+    let cut: Vec<f64> =
+        waits.filter(|(wait, silent)| *wait < CUT * silent).map(|(wait, _)| wait).collect();
     let bound = if cut.len() < FEW { f64::INFINITY } else { mode(&cut) };
     let bound = if CUT * bound > quiet { bound } else { f64::INFINITY };
-    let expected = |starter: &Starter| silent(starter).min(bound);
-    let is_extended = |starter: &&Starter| CUT * expected(starter) > quiet;
-    if starters.iter().filter(is_extended).count() < EXTENDED {
+    let mut residuals = Vec::with_capacity(silent.len());
+    let (mut extended, mut by_few) = (0, 0);
+    for (starter, silent, behind) in silent {
+        let expected = silent.min(bound);
+        let residual = starter.wait() - offset - expected;
+        if CUT * expected > quiet {
+            extended += 1;
+            let is_as_long = residual.abs() < AS_LONG * expected;
+            by_few += usize::from(behind <= FEW_BEHIND && is_as_long);
+        }
+        residuals.push(residual);
+    }
+    if extended < EXTENDED {
         return None;
     }
-    let is_as_long = |starter: &&Starter| {
-        let (_, behind) = silence(points, starter, apart);
-        let residual = starter.wait() - offset - expected(starter);
-        behind <= FEW_BEHIND && residual.abs() < AS_LONG * expected(starter)
-    };
-    let extended = starters.iter().filter(is_extended).filter(is_as_long).count();
-    let by_few = extended >= EXTENDED;
-    let residuals = starters.iter().map(|it| it.wait() - offset - expected(it)).collect();
+    let by_few = by_few >= EXTENDED;
     let doubt = (span.edge - span.lowest).max(span.highest - span.edge) + INTERRUPT;
     Some(Fit { doubt, ..Fit::new(Shape::Quiet { bound, by_few }, quiet, residuals, 3.0) })
 }
