@@ -6,7 +6,7 @@
 //! or else it is left out. Cargo runs this again when the variable, HEAD or a source changes.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const VARIABLE: &str = "EARMARK_COMMIT";
@@ -46,9 +46,17 @@ fn watch() {
         println!("cargo::rerun-if-changed={path}");
     }
     println!("cargo::rerun-if-changed=../../Cargo.lock");
-    for crate_directory in std::fs::read_dir("..").into_iter().flatten().flatten() {
-        println!("cargo::rerun-if-changed={}", crate_directory.path().join("src").display());
+    let floors = directories(Path::new("..")).into_iter();
+    // Cargo takes a path that does not exist for one that has changed, at every build.
+    let sources = floors.flat_map(|floor| [directories(&floor), vec![floor]].concat());
+    for source in sources.map(|it| it.join("src")).filter(|it| it.is_dir()) {
+        println!("cargo::rerun-if-changed={}", source.display());
     }
+}
+
+fn directories(within: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(within).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
 }
 
 /// A mark of what was changed since: two different changes of one commit are two programs.
