@@ -114,6 +114,9 @@ impl Default for Config {
     }
 }
 
+/// So many probes are sent in the time after which a silent peer is lost.
+const PROBES: u64 = 8;
+
 /// So many attempts have to fail before a peer is lost: where a frame in eight is lost, seven in a
 /// row are within a million seeds.
 const ATTEMPTS: u64 = 16;
@@ -124,6 +127,11 @@ impl Config {
     pub(crate) fn longest_wait(&self) -> Duration {
         let share = Duration::from_nanos(self.peer_timeout.as_nanos() / ATTEMPTS);
         self.resend_max.min(share.max(self.resend_min))
+    }
+
+    /// The time between two probes of a peer that is silent.
+    pub(crate) const fn probe_interval(&self) -> Duration {
+        Duration::from_nanos(self.peer_timeout.as_nanos() / PROBES)
     }
 
     /// What is wrong with these settings, if anything.

@@ -343,7 +343,7 @@ impl World {
                 Planned::Room(host),
             );
         }
-        let deadline = state.end.as_mut().and_then(SimEndpoint::deadline);
+        let deadline = state.end.as_ref().and_then(SimEndpoint::deadline);
         if let Some(at) = deadline
             && state.timer.is_none_or(|timer| timer > at)
         {

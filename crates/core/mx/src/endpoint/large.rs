@@ -186,7 +186,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         block.counted -= counted;
         self.pulls.in_flight -= counted;
         let is_complete = block.missing == 0;
-        peer.liveness.received(Expected::Reply, now);
+        peer.watch.liveness.received(Expected::Reply, now);
         let pto = peer.outbound.pto(&self.config);
         let lateness = Duration::from_nanos(peer.outbound.rtt.smoothed().as_nanos() / 4);
         if let Some((block, _)) = find_block(peer, name, index) {

@@ -189,7 +189,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// What every frame says: that its sender is there, what it has, and what it permits.
     fn on_header(&mut self, now: Instant, id: PeerId, header: &Header, bitmap: &[u8]) {
         let Some(peer) = self.peers.get_mut(id) else { return };
-        peer.liveness.received(Expected::AnyFrame, now);
+        peer.watch.liveness.received(Expected::AnyFrame, now);
         peer.is_doubted = false;
         if peer.connect_until.is_some() || peer.wanted_until.is_some() {
             peer.link = ConnectionState::Up;
@@ -208,7 +208,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             Some(progress) => {
                 peer.outbound.permit(header);
                 if progress.frames > 0 {
-                    peer.liveness.received(Expected::Ack, now);
+                    peer.watch.liveness.received(Expected::Ack, now);
                 }
                 self.counters.resent_needlessly += u64::from(progress.needless);
             }
@@ -260,7 +260,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         // One peer takes no more than it leaves to the others.
         let free = self.config.early_bytes.saturating_sub(self.early_bytes);
         match peer.inbound.place(header.seq) {
-            FrameOrder::Next => peer.liveness.received(Expected::NextFrame, now),
+            FrameOrder::Next => peer.watch.liveness.received(Expected::NextFrame, now),
             FrameOrder::Early if peer.inbound.early_bytes() + bytes.len() as u64 <= free => {
                 self.early_bytes += bytes.len() as u64;
                 peer.inbound.keep(header.seq, bytes);

@@ -2,24 +2,17 @@
 
 use alloc::collections::{BTreeSet, VecDeque};
 
-use base::time::{Duration, Instant};
+use base::time::Instant;
 
 use super::Endpoint;
 use super::connect::CONNECT_AGAIN;
 use crate::address::Address;
 use crate::buffers::{Sink, Source};
-use crate::config::Config;
 use crate::counters::DropReason;
 use crate::ids::PeerId;
-use crate::peer::{ConnectionState, Expected, Peer};
+use crate::peer::{ConnectionState, Expected};
 use crate::status::{Event, RequestError};
 use crate::wire::{ConnectStatus, Header, NackReason};
-
-/// So many probes are sent in the time after which a silent peer is lost.
-const PROBES: u64 = 8;
-
-/// How soon one that is shut out asks for the first time.
-const PROBE_AGAIN: Duration = Duration::from_millis(5);
 
 /// A frame to an endpoint that is no peer.
 #[derive(Clone, Copy, Debug)]
@@ -45,28 +38,38 @@ pub(super) struct Schedule {
 }
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
-    /// When [`Endpoint::handle_timeout`] has to be called: a little early, perhaps, and at once if
-    /// there is something to [read](Endpoint::next_read).
-    pub fn deadline(&mut self) -> Option<Instant> {
-        if self.reads.is_empty() { self.timer() } else { Some(Instant::ZERO) }
+    /// When [`Endpoint::handle_timeout`] has to be called: a little early, perhaps. A time in the
+    /// past means at once: since nobody has called it then, or, with [`Instant::ZERO`], as long as
+    /// there is something to [read](Endpoint::next_read). Once [`Endpoint::handle_timeout`] has
+    /// returned and nothing is left to read, it is later than the time that this call was given.
+    pub fn deadline(&self) -> Option<Instant> {
+        if !self.reads.is_empty() {
+            return Some(Instant::ZERO);
+        }
+        let Schedule { changed, timers, .. } = &self.schedule;
+        let changed = changed.and_then(|(now, id)| {
+            let peer = self.peers.get(id)?;
+            peer.deadline(&peer.watched(now, &self.config), &self.config)
+        });
+        timers.first().map(|(at, _)| *at).into_iter().chain(changed).min()
     }
 
-    fn timer(&mut self) -> Option<Instant> {
+    fn first_timer(&mut self) -> Option<Instant> {
         if let Some((changed_at, id)) = self.schedule.changed.take() {
             self.set_timer(changed_at, id);
         }
         self.schedule.timers.first().map(|(at, _)| *at)
     }
 
-    /// Whether something is due, as far as timers are set. That of a peer that has changed is not,
-    /// before [`deadline`](Self::deadline) is asked for, so this costs less.
+    /// Whether something is due, as far as timers are set. That of the peer that has changed last is
+    /// not, so this costs less than [`deadline`](Self::deadline).
     pub fn is_overdue(&self, now: Instant) -> bool {
         self.schedule.timers.first().is_some_and(|(at, _)| *at <= now)
     }
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Instant) {
-        while self.timer().is_some_and(|at| at <= now)
+        while self.first_timer().is_some_and(|at| at <= now)
             && let Some((_, id)) = self.schedule.timers.pop_first()
         {
             if let Some(peer) = self.peers.get_mut(id) {
@@ -91,7 +94,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             let reason = if is_up { RequestError::Unreachable } else { RequestError::Timeout };
             return self.lose(now, id, reason);
         }
-        if is_over(peer.liveness.deadline(self.config.peer_timeout)) {
+        if is_over(peer.watch.liveness.deadline(self.config.peer_timeout)) {
             return self.lose(now, id, RequestError::Unreachable);
         }
         if peer.link == ConnectionState::Up && is_over(peer.wanted_until) {
@@ -114,13 +117,14 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             self.counters.probe_timeouts += 1;
         }
         peer.inbound.handle_timeout(now);
-        if is_over(peer.probe_at) {
-            peer.probe_every = peer.probe_every.times(2).min(probe_interval(&self.config));
-            peer.probe_at = Some(now + peer.probe_every);
+        let watch = &mut peer.watch;
+        if is_over(watch.probe_at) {
+            watch.probe_every = watch.probe_every.times(2).min(self.config.probe_interval());
+            watch.probe_at = Some(now + watch.probe_every);
+            watch.liveness.probed();
             peer.due.ask();
-            peer.liveness.probed();
         }
-        let answered_at = peer.liveness.since(Expected::Reply);
+        let answered_at = peer.watch.liveness.since(Expected::Reply);
         if self.ask_again(id, |block| block.due(answered_at) <= now) {
             self.ask_for_more(now);
         }
@@ -139,18 +143,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     fn set_timer(&mut self, now: Instant, id: PeerId) {
         let Some(peer) = self.peers.get_mut(id) else { return };
-        if peer.update_expected(now) {
-            peer.probe_every = probe_interval(&self.config);
-            peer.probe_at = peer.liveness.has(Expected::AnyFrame).then(|| now + peer.probe_every);
-        }
-        let shut_out = peer.outbound.is_shut_out();
-        if shut_out && !peer.shut_out {
-            // The frame that lets us in again may be lost, and it is not sent twice.
-            peer.probe_every = PROBE_AGAIN.min(probe_interval(&self.config));
-            peer.probe_at = Some(now + peer.probe_every);
-        }
-        peer.shut_out = shut_out;
-        let Some(at) = deadline(peer, &self.config) else { return };
+        peer.watch = peer.watched(now, &self.config);
+        let Some(at) = peer.deadline(&peer.watch, &self.config) else { return };
         // A timer that is early costs a look; setting it for every frame would cost more.
         if peer.timer_at.is_some_and(|timer_at| timer_at <= at) {
             return;
@@ -160,31 +154,4 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
         self.schedule.timers.insert((at, id));
     }
-}
-
-fn probe_interval(config: &Config) -> Duration {
-    Duration::from_nanos(config.peer_timeout.as_nanos() / PROBES)
-}
-
-fn deadline(peer: &Peer, config: &Config) -> Option<Instant> {
-    const NEVER: Instant = Instant::from_nanos(u64::MAX);
-    let is_up = peer.link == ConnectionState::Up;
-    let timers = [
-        peer.connect_until,
-        peer.wanted_until.filter(|_| is_up),
-        peer.connect_at,
-        peer.inbound.deadline(),
-        peer.outbound.deadline(),
-        peer.probe_at,
-        peer.liveness.deadline(config.peer_timeout),
-    ];
-    let mut at = NEVER;
-    for timer in timers {
-        at = at.min(timer.unwrap_or(NEVER));
-    }
-    let answered_at = peer.liveness.since(Expected::Reply);
-    for block in &peer.requested {
-        at = at.min(block.due(answered_at));
-    }
-    (at != NEVER).then_some(at)
 }

@@ -81,6 +81,19 @@ impl Due {
     }
 }
 
+/// How soon one that is shut out asks for the first time.
+const PROBE_AGAIN: Duration = Duration::from_millis(5);
+
+/// What is expected of a peer, since when, and when it is asked whether it is there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Watch {
+    pub(crate) liveness: Liveness,
+    pub(crate) probe_at: Option<Instant>,
+    pub(crate) probe_every: Duration,
+    /// It permits no more.
+    shut_out: bool,
+}
+
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) address: Address,
@@ -136,17 +149,12 @@ pub(crate) struct Peer {
     pub(crate) bulk: BulkState,
 
     pub(crate) due: Due,
-    /// What is expected of it, and since when.
-    pub(crate) liveness: Liveness,
-    pub(crate) probe_at: Option<Instant>,
-    pub(crate) probe_every: Duration,
+    pub(crate) watch: Watch,
     /// A burst to it has begun and not ended: so many frames will have left in its course when the
     /// next one does that a host waits for. 0 if there is none.
     pub(crate) burst: u32,
     /// The frame that ends the burst has to be marked.
     pub(crate) mark_owed: bool,
-    /// It permits no more.
-    pub(crate) shut_out: bool,
     /// It is in the queue of those that have something to send.
     pub(crate) is_ready: bool,
     pub(crate) timer_at: Option<Instant>,
@@ -193,12 +201,9 @@ impl Peer {
             has_turn: false,
             bulk: BulkState::default(),
             due: Due::default(),
-            liveness: Liveness::default(),
-            probe_at: None,
-            probe_every: Duration::ZERO,
+            watch: Watch::default(),
             burst: 0,
             mark_owed: false,
-            shut_out: false,
             is_ready: false,
             timer_at: None,
             context: 0,
@@ -233,8 +238,9 @@ impl Peer {
         }
     }
 
-    /// Notes what is expected of it now; whether that became something, or nothing.
-    pub(crate) fn update_expected(&mut self, now: Instant) -> bool {
+    /// How it is to be watched from `now` on.
+    pub(crate) fn watched(&self, now: Instant, config: &Config) -> Watch {
+        let mut watch = self.watch;
         let is_reachable = self.is_reachable();
         let arrival = is_reachable && self.outbound.is_waiting();
         // A block that is about to be asked for again has been asked for before.
@@ -242,7 +248,10 @@ impl Peer {
         let next = is_reachable && (self.arriving.is_some() || self.inbound.early_bytes() > 0);
         let patience = is_reachable && (self.outbound.is_shut_out() || self.announced > 0);
         let word = arrival || reply || next || patience || self.is_doubted;
-        let changed = self.liveness.has(Expected::AnyFrame) != word;
+        if watch.liveness.has(Expected::AnyFrame) != word {
+            watch.probe_every = config.probe_interval();
+            watch.probe_at = word.then(|| now + watch.probe_every);
+        }
         let expected = [
             (Expected::AnyFrame, word),
             (Expected::Ack, arrival),
@@ -250,8 +259,39 @@ impl Peer {
             (Expected::NextFrame, next),
         ];
         for (frame, is_expected) in expected {
-            self.liveness.set(frame, is_expected, now);
+            watch.liveness.set(frame, is_expected, now);
         }
-        changed
+        let shut_out = self.outbound.is_shut_out();
+        if shut_out && !watch.shut_out {
+            // The frame that lets us in again may be lost, and it is not sent twice.
+            watch.probe_every = PROBE_AGAIN.min(config.probe_interval());
+            watch.probe_at = Some(now + watch.probe_every);
+        }
+        watch.shut_out = shut_out;
+        watch
+    }
+
+    /// When something is due of it, if it is watched like this.
+    pub(crate) fn deadline(&self, watch: &Watch, config: &Config) -> Option<Instant> {
+        const NEVER: Instant = Instant::from_nanos(u64::MAX);
+        let is_up = self.link == ConnectionState::Up;
+        let timers = [
+            self.connect_until,
+            self.wanted_until.filter(|_| is_up),
+            self.connect_at,
+            self.inbound.deadline(),
+            self.outbound.deadline(),
+            watch.probe_at,
+            watch.liveness.deadline(config.peer_timeout),
+        ];
+        let mut at = NEVER;
+        for timer in timers {
+            at = at.min(timer.unwrap_or(NEVER));
+        }
+        let answered_at = watch.liveness.since(Expected::Reply);
+        for block in &self.requested {
+            at = at.min(block.due(answered_at));
+        }
+        (at != NEVER).then_some(at)
     }
 }

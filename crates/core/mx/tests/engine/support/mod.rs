@@ -92,6 +92,9 @@ impl<S: Source> EnginePair<S> {
                     self.ends[to].handle_frame(self.now, address(1 - to as u8).nic, &frame);
                 }
                 self.ends[to].handle_timeout(self.now);
+                let deadline = self.ends[to].deadline();
+                let is_read = deadline == Some(Instant::ZERO);
+                assert!(is_read || deadline.is_none_or(|at| at > self.now), "{deadline:?} is over");
             }
         }
         self.now = self.now.max(until);
