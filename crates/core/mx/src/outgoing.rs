@@ -2,6 +2,7 @@
 
 use crate::address::NicId;
 use crate::ids::SendId;
+use crate::wire::FrameType;
 
 /// What a port has to know of a frame that was written for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +15,18 @@ pub struct Outgoing {
     pub marked: bool,
     /// Bytes that were written. More than the MTU: a bulk frame, for the peer's [`BulkPath`].
     pub length: usize,
+    /// What the frame is for; `None` for one of another protocol, which a port has of its own.
+    pub frame_type: Option<FrameType>,
+    /// Bytes of messages in it; of an announcement, of the head that it takes along.
+    pub payload: usize,
+}
+
+impl Outgoing {
+    /// A frame of `length` bytes that is none of this protocol's, without a mark.
+    #[must_use]
+    pub const fn new(to: NicId, endpoint: u8, length: usize) -> Self {
+        Self { to, endpoint, marked: false, length, frame_type: None, payload: 0 }
+    }
 }
 
 /// A second path to a peer, for frames with much data, beside the one whose frames the MTU limits:

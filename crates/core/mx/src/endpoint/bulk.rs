@@ -69,18 +69,18 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let longest = left.min(u64::from(most) * BULK_PAYLOAD as u64) as usize;
         let first = longest.min(BULK_PAYLOAD);
         let (lead, rest) = in_one_place(&sending.source, offset, longest);
-        let length = match lead + rest {
+        let payload = match lead + rest {
             _ if header.crc => first,
             all if all == longest => longest,
             some => (some / BULK_PAYLOAD * BULK_PAYLOAD).max(first),
         };
-        job.wanted &= !(first_bits(length.div_ceil(BULK_PAYLOAD) as u32) << bit);
+        job.wanted &= !(first_bits(payload.div_ceil(BULK_PAYLOAD) as u32) << bit);
         let body = Body::Reply { pull, index: job.first.wrapping_add(bit), data: &[] };
         let header = Header { ask: job.wanted == 0, ..header };
-        let length =
-            self.write_bulk(&header, &body, (region.send, offset), (first, length), out)?;
+        let written =
+            self.write_bulk(&header, &body, (region.send, offset), (first, payload), out)?;
         self.put_back(job);
-        self.went_out(id, FrameType::Reply, false, length)
+        self.went_out(id, FrameType::Reply, false, written, payload)
     }
 
     /// Writes a bulk frame, or a run of `length` bytes of data, of which the `first` frame has so

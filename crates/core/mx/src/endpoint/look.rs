@@ -56,6 +56,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let written = wire::write_data(&header, &body, length, out, fill);
         self.data = readable.map(|(lead, length)| Data { send, offset: lead as u64, length });
         let referred = self.data().len();
-        self.went_out(id, FrameType::Rendezvous, marked, written + referred)
+        self.went_out(id, FrameType::Rendezvous, marked, written + referred, length)
     }
 }

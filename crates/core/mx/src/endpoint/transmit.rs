@@ -264,15 +264,15 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         };
         let marked = self.decide_mark(id, body.frame_type(), waited);
         let header = Header { marked, ..header };
-        let length = length as usize;
+        let payload = length as usize;
         let length = if segment.is_bulk() {
-            self.write_bulk(&header, &body, (send, offset.into()), (length, length), out)?
+            self.write_bulk(&header, &body, (send, offset.into()), (payload, payload), out)?
         } else {
             let source = &self.sends.get(send)?.source;
             let fill = |place: &mut [u8]| source.read(offset.into(), place);
-            wire::write_data(&header, &body, length, out, fill)
+            wire::write_data(&header, &body, payload, out, fill)
         };
-        self.went_out(id, body.frame_type(), marked, length)
+        self.went_out(id, body.frame_type(), marked, length, payload)
     }
 
     /// Writes a frame with a body of a fixed length, marked if it is `waited` for.
@@ -286,7 +286,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     ) -> Option<Outgoing> {
         let marked = self.decide_mark(id, body.frame_type(), waited);
         let length = wire::write(&Header { marked, ..header }, body, out);
-        self.went_out(id, body.frame_type(), marked, length)
+        self.went_out(id, body.frame_type(), marked, length, 0)
     }
 
     /// Writes what has come and what is missing, `marked` if it ends a burst.
@@ -296,7 +296,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let body = Body::Ack(&bitmap[..length]);
         let header = Header { marked, ..self.header(id, true)? };
         let length = wire::write(&header, &body, out);
-        self.went_out(id, FrameType::Ack, marked, length)
+        self.went_out(id, FrameType::Ack, marked, length, 0)
     }
 
     fn write_control(&mut self, id: PeerId, body: &Body<'_>, out: &mut [u8]) -> Option<Outgoing> {
@@ -343,7 +343,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let header = self.header(id, false)?;
         let sending = self.sends.get(region.send)?;
         let offset = job.offset + u64::from(bit) * payload;
-        let length = sending.total.checked_sub(offset)?.min(payload) as usize;
+        let payload = sending.total.checked_sub(offset)?.min(payload) as usize;
         let is_last = job.wanted == 0;
         let after = job.wanted.count_ones();
         let is_half = job.prompt
@@ -356,9 +356,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let body = Body::Reply { pull, index: job.first.wrapping_add(bit), data: &[] };
         let header = Header { marked, ask: is_last, ..header };
         let fill = |place: &mut [u8]| sending.source.read(offset, place);
-        let length = wire::write_data(&header, &body, length, out, fill);
+        let length = wire::write_data(&header, &body, payload, out, fill);
         self.put_back(job);
-        self.went_out(id, FrameType::Reply, marked, length)
+        self.went_out(id, FrameType::Reply, marked, length, payload)
     }
 
     /// What the next frame to a peer says. It takes the acknowledgement along.
@@ -394,7 +394,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let seq = peer.outbound.first();
         let header = Header { token, seq, crc: true, ..header };
         let length = wire::write(&header, &Body::Connect(connect), out);
-        self.went_out(id, FrameType::Connect, false, length)
+        self.went_out(id, FrameType::Connect, false, length, 0)
     }
 
     fn introduction(&self, token: u32) -> Connect {
@@ -429,7 +429,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         };
         let length = wire::write(&header, &body, out);
         self.counters.sent[body.frame_type().index()] += 1;
-        Outgoing { to: to.nic, endpoint: to.endpoint, marked: false, length }
+        Outgoing {
+            frame_type: Some(body.frame_type()),
+            ..Outgoing::new(to.nic, to.endpoint, length)
+        }
     }
 
     pub(super) fn went_out(
@@ -438,10 +441,12 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         frame_type: FrameType,
         marked: bool,
         length: usize,
+        payload: usize,
     ) -> Option<Outgoing> {
-        let Address { nic: to, endpoint } = self.peers.get(id)?.address;
+        let Address { nic, endpoint } = self.peers.get(id)?.address;
         self.counters.sent[frame_type.index()] += 1;
         self.counters.marked += u64::from(marked);
-        Some(Outgoing { to, endpoint, marked, length })
+        let frame_type = Some(frame_type);
+        Some(Outgoing { marked, frame_type, payload, ..Outgoing::new(nic, endpoint, length) })
     }
 }

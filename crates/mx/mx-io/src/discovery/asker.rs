@@ -137,13 +137,13 @@ impl Asker {
             && let Some((to, nonce)) = self.answers.pop_front()
         {
             let length = Frame::new(true, self.own, to.endpoint, nonce, name).write(out);
-            return Some(Outgoing { to: to.nic, endpoint: to.endpoint, marked: false, length });
+            return Some(Outgoing::new(to.nic, to.endpoint, length));
         }
         let is_due = |(_, question): &(&u64, &mut Question)| question.due <= now;
         let (nonce, question) = self.questions.iter_mut().find(is_due)?;
         question.due = now + REPEAT;
         let length = Frame::new(false, self.own, ALL_ENDPOINTS, *nonce, &question.name).write(out);
-        Some(Outgoing { to: BROADCAST, endpoint: ALL_ENDPOINTS, marked: false, length })
+        Some(Outgoing::new(BROADCAST, ALL_ENDPOINTS, length))
     }
 }
 

@@ -272,7 +272,7 @@ mod tests {
         let outcome = a.transmit(&mut |frame: &mut [u8]| {
             frame[..30].fill(2);
             let to = to.pop()?;
-            Some(Outgoing { to, endpoint: 2, marked: false, length: 30 })
+            Some(Outgoing::new(to, 2, 30))
         });
         assert_eq!(outcome.unwrap(), Transmitted::Drained);
         let mut came = Vec::new();

@@ -80,7 +80,7 @@ impl Frames for Long<'_> {
             Body::Reply { .. } => RUN_HEAD + self.data.len(),
             _ => written + self.data.len() - self.lead,
         };
-        Some(Outgoing { to: NIC, endpoint: B, marked: false, length })
+        Some(Outgoing::new(NIC, B, length))
     }
 
     fn data(&self) -> &[u8] {

@@ -185,7 +185,7 @@ fn absent_receiver_is_no_reason_to_wait() {
     let outcome = port.transmit(&mut |frame: &mut [u8]| {
         offered += 1;
         write(&mut frame[..60], B, offered);
-        (offered <= 500).then_some(Outgoing { to: NIC, endpoint: B, marked: false, length: 60 })
+        (offered <= 500).then_some(Outgoing::new(NIC, B, 60))
     });
     assert_eq!(outcome.unwrap(), Transmitted::Drained);
     assert_eq!((port.counters().refused, port.counters().frames_out), (500, 0));

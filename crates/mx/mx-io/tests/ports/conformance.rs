@@ -52,7 +52,7 @@ fn frames_for_other_endpoints_are_not_delivered() {
         let mut offer = |frame: &mut [u8]| {
             let number = numbers.next()?;
             write(&mut frame[..60], number, number.into());
-            Some(Outgoing { to: to.nic, endpoint: to.endpoint, marked: true, length: 60 })
+            Some(Outgoing { marked: true, ..Outgoing::new(to.nic, to.endpoint, 60) })
         };
         let mut came = Vec::new();
         while let Transmitted::Full(_) = pair.a.transmit(&mut offer).unwrap() {
@@ -74,7 +74,7 @@ fn slow_receiver_loses_only_what_is_counted() {
             let number = (sent < FRAMES).then_some(sent)?;
             sent += 1;
             write(&mut frame[..100], to.endpoint, number);
-            Some(Outgoing { to: to.nic, endpoint: to.endpoint, marked: false, length: 100 })
+            Some(Outgoing::new(to.nic, to.endpoint, 100))
         };
         while let Transmitted::Full(room) = pair.a.transmit(&mut offer).unwrap() {
             full += 1;

@@ -54,7 +54,7 @@ pub(crate) fn send(port: &mut dyn Port, to: To, frames: &[(u32, usize)]) {
     let mut offer = |frame: &mut [u8]| {
         let (number, length) = *frames.next()?;
         write(&mut frame[..length], to.endpoint, number);
-        Some(Outgoing { to: to.nic, endpoint: to.endpoint, marked: false, length })
+        Some(Outgoing::new(to.nic, to.endpoint, length))
     };
     while let Transmitted::Full(room) = port.transmit(&mut offer).unwrap() {
         wait_for_room(port, room);

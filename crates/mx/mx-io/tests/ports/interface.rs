@@ -40,7 +40,7 @@ fn offer(port: &mut dyn Port, to: To, marked: bool) -> Result<Transmitted, PortE
             return None;
         }
         write(&mut frame[..30], to.endpoint, 7);
-        Some(Outgoing { to: to.nic, endpoint: to.endpoint, marked, length: 30 })
+        Some(Outgoing { marked, ..Outgoing::new(to.nic, to.endpoint, 30) })
     })
 }
 
@@ -69,7 +69,7 @@ fn frames_that_more_follow_wake_no_thread() {
         let mut offer = |frame: &mut [u8]| {
             let (&(frame_type, flags), number) = kinds.next()?;
             frame[..8].copy_from_slice(&[frame_type as u8, flags, B, A, 0, 0, 0, number]);
-            Some(Outgoing { to, endpoint: B, marked: false, length: 60 })
+            Some(Outgoing::new(to, B, 60))
         };
         assert_eq!(a.transmit(&mut offer).unwrap(), Transmitted::Drained);
     };
@@ -144,7 +144,7 @@ fn full_interface_takes_each_frame_once() {
             let number = (written < FRAMES).then_some(written)?;
             written += 1;
             write(&mut frame[..60], B, number);
-            Some(Outgoing { to: OTHER, endpoint: B, marked: false, length: 60 })
+            Some(Outgoing::new(OTHER, B, 60))
         });
         full += u64::from(outcome.unwrap() != Transmitted::Drained);
         for _ in 0..100 {
@@ -221,7 +221,7 @@ fn smaller_mtu_is_reported_and_holds_no_other_frame_up() {
     let mut offer = |frame: &mut [u8]| {
         let length = *lengths.next()?;
         write(&mut frame[..length], B, length as u32);
-        Some(Outgoing { to: to.nic, endpoint: B, marked: false, length })
+        Some(Outgoing::new(to.nic, B, length))
     };
     let error = a.transmit(&mut offer).unwrap_err().to_string();
     assert!(error.contains("ip link set m0 mtu 1500"), "{error}");

@@ -23,7 +23,7 @@ fn send(port: &mut dyn Port, to: To, frame_type: FrameType, lengths: &[usize]) -
         write(&mut frame[..length], to.endpoint, sent as u32);
         frame[0] = frame_type as u8;
         sent += 1;
-        Some(Outgoing { to: to.nic, endpoint: to.endpoint, marked: false, length })
+        Some(Outgoing::new(to.nic, to.endpoint, length))
     });
     assert_eq!(outcome.unwrap(), Transmitted::Drained);
     sent
@@ -271,7 +271,7 @@ fn call_once(to: To, ip: [u8; 4], port: u16) -> impl FnMut(&mut [u8]) -> Option<
         (frame[0], frame[1], frame[ENDPOINT_AT], frame[3]) = (ASK, 0, to.endpoint, B);
         frame[4..8].copy_from_slice(&ip);
         frame[8..10].copy_from_slice(&port.to_be_bytes());
-        Some(Outgoing { to: to.nic, endpoint: to.endpoint, marked: false, length: 28 })
+        Some(Outgoing::new(to.nic, to.endpoint, 28))
     }
 }
 
@@ -339,7 +339,7 @@ fn frame_about_connections_that_is_none_is_counted() {
         let (length, kind) = frames.next()?;
         frame[..28].fill(0);
         (frame[0], frame[1], frame[ENDPOINT_AT]) = (ASK, kind, A);
-        Some(Outgoing { to: to.nic, endpoint: to.endpoint, marked: false, length })
+        Some(Outgoing::new(to.nic, to.endpoint, length))
     });
     assert_eq!(outcome.unwrap(), Transmitted::Drained);
     assert_eq!(drain(&mut a), [], "none is for MX");

@@ -461,7 +461,7 @@ fn transmit(port: &mut impl Port, host: usize, kind: FrameType, length: usize, m
         let length = length.min(frame.len());
         frame[..length].fill(0);
         (frame[0], frame[ENDPOINT_AT]) = (kind as u8, endpoint);
-        Some(Outgoing { to, endpoint, marked: false, length })
+        Some(Outgoing::new(to, endpoint, length))
     });
     sent.expect("nothing ends a wire");
 }
@@ -477,7 +477,7 @@ impl HostFrames for WirePort {
             left -= 1;
             frame[..bytes.len()].copy_from_slice(bytes);
             let (to, endpoint) = OWN;
-            (left == 0).then_some(Outgoing { to, endpoint, marked: false, length: bytes.len() })
+            (left == 0).then_some(Outgoing::new(to, endpoint, bytes.len()))
         });
         sent.expect("nothing ends a wire");
     }

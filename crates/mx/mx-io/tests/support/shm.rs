@@ -342,7 +342,7 @@ fn send(port: &mut ShmPort, endpoint: u8, words: &[u8], length: usize) {
         frame[..length].fill(FrameType::Medium as u8);
         frame[4..][..words.len()].copy_from_slice(words);
         frame[ENDPOINT_AT] = endpoint;
-        Some(Outgoing { to: NIC, endpoint, marked: false, length })
+        Some(Outgoing::new(NIC, endpoint, length))
     });
     sent.expect("nothing ends it");
 }

@@ -118,6 +118,7 @@ impl<S: Source> EnginePair<S> {
                 assert!(!is_quiet, "a frame of one who had nothing to send");
                 let data = self.ends[from].data();
                 let frame = [&out[..outgoing.length - data.len()], data].concat();
+                assert_eq!((outgoing.frame_type, outgoing.payload), kind_and_payload(&frame));
                 frames(frame).into_iter().for_each(|frame| self.carry(from, frame));
             }
             while let Some(event) = self.ends[from].poll_event() {
@@ -149,6 +150,24 @@ pub(crate) fn secs(seconds: u64) -> Duration {
 
 pub(crate) fn pattern(length: usize) -> Bytes {
     (0..length).map(|at| (at * 7 + at / 251) as u8).collect::<Vec<_>>().into()
+}
+
+/// What a frame is for, and how many bytes of messages are in it.
+fn kind_and_payload(frame: &[u8]) -> (Option<FrameType>, usize) {
+    if let Some((head, data)) = frame.split_first_chunk()
+        && wire::Run::new(head, data.len()).is_some()
+    {
+        return (Some(FrameType::Reply), data.len());
+    }
+    let (_, body) = wire::parse(frame).expect("a frame of an endpoint is well-formed");
+    let data = match body {
+        Body::Small(_, data)
+        | Body::Medium { data, .. }
+        | Body::Rendezvous { head: data, .. }
+        | Body::Reply { data, .. } => data,
+        _ => &[],
+    };
+    (Some(body.frame_type()), data.len())
 }
 
 pub(crate) fn frame_type(frame: &[u8]) -> FrameType {

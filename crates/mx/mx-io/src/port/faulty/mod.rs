@@ -202,7 +202,7 @@ mod tests {
             sent += 1;
             frame[..30].fill(sent as u8);
             (frame[0], frame[2]) = (frame_type, 2);
-            Some(Outgoing { to, endpoint: 2, marked: false, length: 30 })
+            Some(Outgoing::new(to, 2, 30))
         });
         assert_eq!(outcome.unwrap(), Transmitted::Drained);
         let mut came = Vec::new();

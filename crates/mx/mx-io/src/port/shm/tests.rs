@@ -27,7 +27,7 @@ fn send(port: &mut ShmPort) {
         left -= 1;
         frame[..60].fill(0);
         frame[super::super::ENDPOINT_AT] = 1;
-        (left == 0).then_some(Outgoing { to: NIC, endpoint: 1, marked: false, length: 60 })
+        (left == 0).then_some(Outgoing::new(NIC, 1, 60))
     });
     assert_eq!(outcome.unwrap(), Transmitted::Drained);
 }

@@ -62,7 +62,7 @@ impl Ask {
         };
         frame[12..20].copy_from_slice(&nonces[0].to_be_bytes());
         frame[20..28].copy_from_slice(&nonces[1].to_be_bytes());
-        Outgoing { to: to.0, endpoint: to.1, marked: false, length: LENGTH }
+        Outgoing::new(to.0, to.1, LENGTH)
     }
 
     /// Reads what follows the EtherType: the endpoint that sent it, and what it says.
