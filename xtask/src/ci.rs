@@ -14,11 +14,21 @@ use crate::{demo, dist, figures, header, kernel, peers, screenshots, shell, suit
 /// What has to work without an operating system: the crates that are `#![no_std]`.
 const BARE_CRATES: [&str; 4] = ["earmark-base", "earmark-nic", "earmark-mx", "earmark-sim"];
 
+/// What has to work in a browser.
+const PURE_CRATES: [&str; 6] = [
+    "earmark-base",
+    "earmark-nic",
+    "earmark-mx",
+    "earmark-sim",
+    "earmark-infer",
+    "earmark-model",
+];
+
 /// What is checked for which targets beside this machine's: the pure crates for machines without an
 /// operating system and for browsers, the command for the C library of the tarball.
 const TARGETS: [(&str, &[&str]); 3] = [
     ("x86_64-unknown-none", &BARE_CRATES),
-    ("wasm32-unknown-unknown", &BARE_CRATES),
+    ("wasm32-unknown-unknown", &PURE_CRATES),
     ("x86_64-unknown-linux-musl", &["earmark"]),
 ];
 

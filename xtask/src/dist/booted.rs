@@ -46,7 +46,7 @@ const MOUNT: &str = "
 /// Boots `root`, and runs the services of the package there; how long that took.
 pub(super) fn check(root: &Path) -> Result<Duration> {
     let started = Instant::now();
-    let machine = Machine::boot(root)?;
+    let machine = BootedMachine::boot(root)?;
     let outcome = run_services(&machine);
     let log = || {
         machine
@@ -57,7 +57,7 @@ pub(super) fn check(root: &Path) -> Result<Duration> {
     Ok(started.elapsed())
 }
 
-fn run_services(machine: &Machine) -> Result<()> {
+fn run_services(machine: &BootedMachine) -> Result<()> {
     let before = files(&machine.root)?;
     machine.output("dpkg --install /packages/earmark_*.deb")?;
     machine.output("systemctl start earmark-exporter.socket earmark-echo earmark-serve")?;
@@ -85,7 +85,7 @@ fn run_services(machine: &Machine) -> Result<()> {
 }
 
 /// The exporter may send probes from its sandbox.
-fn probe_in_sandbox(machine: &Machine) -> Result<()> {
+fn probe_in_sandbox(machine: &BootedMachine) -> Result<()> {
     let option = "[Service]\nEnvironment=\"OPTIONS=--probe 127.0.0.1\"\n";
     machine.output(&format!(
         "mkdir /run/systemd/system/earmark-exporter.service.d && printf '{}' \
@@ -106,7 +106,7 @@ fn series(text: &str) -> BTreeSet<String> {
 }
 
 /// A machine that is on until this is dropped.
-struct Machine {
+struct BootedMachine {
     root: PathBuf,
     cgroup: PathBuf,
     unshare: Child,
@@ -114,7 +114,7 @@ struct Machine {
     first: u32,
 }
 
-impl Machine {
+impl BootedMachine {
     fn boot(root: &Path) -> Result<Self> {
         let cgroup = cgroup_tree()?.join(format!("earmark-dist-{}", std::process::id()));
         fs::create_dir(&cgroup).with_context(|| format!("make {}", cgroup.display()))?;
@@ -184,7 +184,7 @@ impl Machine {
     }
 }
 
-impl Drop for Machine {
+impl Drop for BootedMachine {
     fn drop(&mut self) {
         // The end of unshare ends process 1, and that everything with it.
         let _ = self.unshare.kill();

@@ -5,6 +5,7 @@ extern crate alloc;
 
 pub use base::{prng, time};
 
+pub mod claim;
 pub mod counters;
 pub mod descriptor;
 #[cfg(test)]

@@ -39,7 +39,7 @@ pub(super) struct Schedule {
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
     /// When [`Endpoint::handle_timeout`] has to be called: a little early, perhaps. A time in the
-    /// past means at once: since nobody has called it then, or, with [`Instant::ZERO`], as long as
+    /// past means at once: since it was not called then, or, with [`Instant::ZERO`], as long as
     /// there is something to [read](Endpoint::next_read). Once [`Endpoint::handle_timeout`] has
     /// returned and nothing is left to read, it is later than the time that this call was given.
     pub fn deadline(&self) -> Option<Instant> {
@@ -61,8 +61,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         self.schedule.timers.first().map(|(at, _)| *at)
     }
 
-    /// Whether something is due, as far as timers are set. That of the peer that has changed last is
-    /// not, so this costs less than [`deadline`](Self::deadline).
+    /// Whether something is due, as far as timers are set. That of the peer that has changed last
+    /// is not, so this costs less than [`deadline`](Self::deadline).
     pub fn is_overdue(&self, now: Instant) -> bool {
         self.schedule.timers.first().is_some_and(|(at, _)| *at <= now)
     }

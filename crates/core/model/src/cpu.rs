@@ -1,0 +1,105 @@
+//! The cores of a host: what runs, what waits, what was pre-empted.
+//!
+//! Three things run on a core, and each pre-empts what comes after it in this list: the handler of
+//! an interrupt, a softirq, a process. A process that is inside the driver's transmit path, where
+//! the kernel holds softirqs back, sends its frame first.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::ops::Add;
+
+use base::time::{Duration, Instant};
+
+use crate::device::Cause;
+
+/// What a core is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Running {
+    /// The handler of an interrupt.
+    Handler(Cause),
+    /// The softirq that polls a queue: one packet, or one frame that the kernel sends.
+    Poll(usize),
+    /// A process; whether it is inside the transmit path.
+    Process(usize, bool),
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Core {
+    /// What runs, and until when.
+    pub(crate) running: Option<(Running, Instant)>,
+    /// Tells the end of what runs from one that was planned before a pre-emption.
+    pub(crate) number: u32,
+    /// Interrupts that came while the core could not act on them, though it has paid for them.
+    pub(crate) handled: VecDeque<Cause>,
+    /// Queues to poll, in turn.
+    pub(crate) softirqs: VecDeque<usize>,
+    /// A process that was pre-empted, and the rest of its work.
+    pub(crate) preempted: Option<(usize, Duration)>,
+    /// The processes that are bound to it; the first one is asked first.
+    pub(crate) processes: VecDeque<usize>,
+    /// When it last had nothing to do: what wakes it then pays for that.
+    pub(crate) is_asleep: bool,
+    /// Nanoseconds in handlers and softirqs, and in processes.
+    pub(crate) busy: Busy,
+}
+
+/// Time that cores were busy, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Busy {
+    /// Handlers of interrupts.
+    pub interrupts: u64,
+    /// Softirqs: packets received, and frames that the kernel sends by itself.
+    pub softirqs: u64,
+    /// Processes, system calls included.
+    pub processes: u64,
+}
+
+impl Add for Busy {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            interrupts: self.interrupts + other.interrupts,
+            softirqs: self.softirqs + other.softirqs,
+            processes: self.processes + other.processes,
+        }
+    }
+}
+
+/// A poll that is going on.
+#[derive(Debug)]
+pub(crate) struct Poll<F> {
+    pub(crate) item: Option<F>,
+    /// It has taken no packet yet.
+    pub(crate) is_first: bool,
+    /// Its first packet moved cache lines to this core.
+    pub(crate) has_moved: bool,
+    /// The process that a packet was for will pay for that.
+    pub(crate) is_charged: bool,
+    /// It was begun by an interrupt, and is to re-arm.
+    pub(crate) rearms: bool,
+    /// Packets it may take before others have their turn.
+    pub(crate) budget: u32,
+}
+
+/// Packets that a poll takes before others have their turn (`NAPI_POLL_WEIGHT`,
+/// `include/linux/netdevice.h`).
+pub(crate) const BUDGET: u32 = 64;
+
+impl<F> Poll<F> {
+    /// One that an interrupt begins.
+    pub(crate) const fn new() -> Self {
+        let (has_moved, is_charged) = (false, false);
+        Self { item: None, is_first: true, has_moved, is_charged, rearms: true, budget: BUDGET }
+    }
+}
+
+/// The cores of a host whose processes are bound to these.
+pub(crate) fn cores(count: usize, bound_to: impl Iterator<Item = usize>) -> Vec<Core> {
+    let mut cores: Vec<Core> =
+        (0..count).map(|_| Core { is_asleep: true, ..Core::default() }).collect();
+    for (process, core) in bound_to.enumerate() {
+        cores[core % count].processes.push_back(process);
+    }
+    cores
+}

@@ -1,0 +1,243 @@
+//! The NIC of a host: its receive queues, and what its transmissions do.
+
+use alloc::vec::Vec;
+
+use base::time::Instant;
+use nic::claim::{ClaimQueue, Claimed};
+use nic::counters::Counters;
+use nic::descriptor::Descriptor;
+use nic::headers;
+use nic::marker::Rules;
+use nic::moderation::{Interrupt, Moderation, Unseen};
+use nic::observer::Observer;
+use nic::port::{Port, PortSettings};
+use nic::queue::{Dma, Queue};
+use nic::vector::Vector;
+
+use crate::machine::{Completions, Machine, Transmissions};
+
+/// A frame without FCS.
+pub type Frame = Vec<u8>;
+
+/// What an interrupt asks of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// To poll the queue of this number.
+    Queue(usize),
+    /// To clean up transmissions.
+    Transmissions,
+}
+
+/// How the NICs of a model are set.
+#[derive(Clone, Debug)]
+pub struct NicSettings {
+    /// The setting of every queue.
+    pub moderation: Moderation,
+    /// Which frames are marked.
+    pub rules: Rules,
+    /// Receive queues, at least 1; one where completions are reported.
+    pub queues: u16,
+    /// Packets that one queue's ring holds.
+    pub ring: usize,
+}
+
+impl Default for NicSettings {
+    fn default() -> Self {
+        let PortSettings { moderation, rules, queues, ring, .. } = PortSettings::default();
+        Self { moderation, rules, queues, ring }
+    }
+}
+
+#[derive(Debug)]
+enum ReceiveSide {
+    Port(Port<Frame>),
+    Claims { queue: ClaimQueue<Frame>, rules: Rules, dma: Dma, dma_free_at: Instant },
+}
+
+/// The vector of completed transmissions, where they have one of their own.
+#[derive(Debug)]
+struct TransmitVector {
+    vector: Vector,
+    is_raised: bool,
+    interrupts: u64,
+}
+
+impl TransmitVector {
+    fn note(&mut self, interrupt: Interrupt) {
+        self.is_raised |= interrupt.is_some();
+        self.interrupts += u64::from(interrupt.is_some());
+    }
+}
+
+/// The NIC of a host, which reports to an observer.
+#[derive(Debug)]
+pub struct Device<O> {
+    receiver: ReceiveSide,
+    transmissions: Option<TransmitVector>,
+    is_silent: bool,
+    /// What hears of interrupts and deliveries.
+    pub observer: O,
+}
+
+impl<O: Observer> Device<O> {
+    pub(crate) fn new(machine: &Machine, settings: &NicSettings, seed: u64, observer: O) -> Self {
+        let NicSettings { moderation, ref rules, queues, ring } = *settings;
+        let (now, rules) = (Instant::ZERO, rules.clone());
+        let dma = machine.constants.costs.dma_engine();
+        let transmissions = machine.nic.transmissions;
+        let own = transmissions == Transmissions::Own;
+        let at_once = machine.nic.completions == Completions::AtOnce;
+        let receiver = if at_once {
+            let transmit_interrupts = transmissions == Transmissions::Shared;
+            let tick_seed = Some(seed);
+            let settings = PortSettings {
+                queues,
+                ring,
+                moderation,
+                rules,
+                dma,
+                transmit_interrupts,
+                tick_seed,
+            };
+            ReceiveSide::Port(Port::new(settings, now))
+        } else {
+            let queue = ClaimQueue::new(ring, moderation, own, now);
+            ReceiveSide::Claims { queue, rules, dma, dma_free_at: now }
+        };
+        let vector = || TransmitVector {
+            vector: Vector::new(moderation, now),
+            is_raised: false,
+            interrupts: 0,
+        };
+        Self {
+            receiver,
+            transmissions: (own && at_once).then(vector),
+            is_silent: transmissions == Transmissions::Silent,
+            observer,
+        }
+    }
+
+    pub(crate) fn queues(&self) -> usize {
+        match &self.receiver {
+            ReceiveSide::Port(port) => port.queues().len(),
+            ReceiveSide::Claims { .. } => 1,
+        }
+    }
+
+    /// Whether completed transmissions never interrupt.
+    pub(crate) const fn is_silent(&self) -> bool {
+        self.is_silent
+    }
+
+    /// A frame that finds no room is counted, and gone.
+    pub(crate) fn receive(&mut self, now: Instant, frame: Frame) {
+        match &mut self.receiver {
+            ReceiveSide::Port(port) => drop(port.receive(now, frame)),
+            ReceiveSide::Claims { queue, rules, dma, dma_free_at } => {
+                let length = frame.len() as u32;
+                let marked = headers::parse(&frame).is_ok_and(|it| rules.classify(&it).mark);
+                *dma_free_at = (*dma_free_at).max(now) + dma.transfer(length);
+                let completed_at = *dma_free_at + dma.latency;
+                let descriptor = Descriptor { length, marked, arrived_at: now, completed_at };
+                drop(queue.arrive(now, descriptor, frame));
+            }
+        }
+    }
+
+    pub(crate) fn transmitted(&mut self, now: Instant) {
+        if let Some(own) = &mut self.transmissions {
+            let interrupt = own.vector.transmit_completed(now);
+            return own.note(interrupt);
+        }
+        match &mut self.receiver {
+            ReceiveSide::Port(port) => port.transmitted(now, &mut self.observer),
+            ReceiveSide::Claims { queue, .. } => queue.transmit_completed(now, &mut self.observer),
+        }
+    }
+
+    pub(crate) fn advance(&mut self, now: Instant) {
+        match &mut self.receiver {
+            ReceiveSide::Port(port) => port.advance(now, &mut self.observer),
+            ReceiveSide::Claims { queue, .. } => queue.advance(now, &mut self.observer),
+        }
+        if let Some(own) = &mut self.transmissions {
+            let interrupt = own.vector.advance(now);
+            own.note(interrupt);
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let receiver = match &self.receiver {
+            ReceiveSide::Port(port) => port.deadline(),
+            ReceiveSide::Claims { queue, .. } => queue.deadline(),
+        };
+        let own = self.transmissions.as_ref().and_then(|own| own.vector.deadline());
+        [receiver, own].into_iter().flatten().min()
+    }
+
+    /// An interrupt that was raised and not taken yet.
+    pub(crate) fn take_interrupt(&mut self) -> Option<Cause> {
+        if let Some(own) = &mut self.transmissions
+            && core::mem::take(&mut own.is_raised)
+        {
+            return Some(Cause::Transmissions);
+        }
+        match &mut self.receiver {
+            ReceiveSide::Port(port) => {
+                let queue = port.queues_mut().iter_mut().position(Queue::take_interrupt)?;
+                Some(Cause::Queue(queue))
+            }
+            ReceiveSide::Claims { queue, .. } => Some(match queue.take_interrupt()? {
+                Claimed::Poll => Cause::Queue(0),
+                Claimed::Transmissions => Cause::Transmissions,
+            }),
+        }
+    }
+
+    /// The handler of an interrupt has ended: with its poll begun, or transmissions cleaned up.
+    pub(crate) fn handled(&mut self, now: Instant, cause: Cause) {
+        if let ReceiveSide::Claims { queue, .. } = &mut self.receiver {
+            queue.handled(now, &mut self.observer);
+        }
+        if let (Cause::Transmissions, Some(own)) = (cause, &mut self.transmissions) {
+            let interrupt = own.vector.rearm(now, &Unseen::default());
+            own.note(interrupt);
+        }
+    }
+
+    /// The host takes a packet of a queue.
+    pub(crate) fn poll(&mut self, now: Instant, queue: usize) -> Option<Frame> {
+        self.advance(now);
+        match &mut self.receiver {
+            ReceiveSide::Port(port) => {
+                let mut taken = None;
+                let take = |_: &_, frame| taken = Some(frame);
+                port.queues_mut()[queue].poll(now, 1, &mut self.observer, take);
+                taken
+            }
+            ReceiveSide::Claims { queue, .. } => queue.poll(now, &mut self.observer),
+        }
+    }
+
+    /// The host has polled until a queue was empty.
+    pub(crate) fn rearm(&mut self, now: Instant, queue: usize) {
+        match &mut self.receiver {
+            ReceiveSide::Port(port) => port.queues_mut()[queue].rearm(now, &mut self.observer),
+            ReceiveSide::Claims { queue, .. } => queue.rearm(now, &mut self.observer),
+        }
+    }
+
+    /// What its queues have counted.
+    pub fn counters(&self) -> Counters {
+        match &self.receiver {
+            ReceiveSide::Port(port) => port.counters(),
+            ReceiveSide::Claims { queue, .. } => *queue.counters(),
+        }
+    }
+
+    /// Interrupts of all its vectors.
+    pub fn interrupts(&self) -> u64 {
+        let own = self.transmissions.as_ref().map_or(0, |own| own.interrupts);
+        self.counters().interrupts_total() + own
+    }
+}

@@ -1,0 +1,12 @@
+#![doc = include_str!("../README.md")]
+#![no_std]
+#![forbid(unsafe_code)]
+extern crate alloc;
+
+pub mod calendar;
+pub mod cpu;
+pub mod device;
+pub mod machine;
+mod network;
+pub mod stack;
+pub mod world;
