@@ -12,16 +12,18 @@ use anyhow::{Result, anyhow, bail};
 use crate::{demo, dist, figures, header, kernel, peers, screenshots, shell, suite, tidy, tools};
 
 /// What has to work without an operating system: the crates that are `#![no_std]`.
-const BARE_CRATES: [&str; 4] = ["earmark-base", "earmark-nic", "earmark-mx", "earmark-sim"];
+const BARE_CRATES: [&str; 5] =
+    ["earmark-base", "earmark-nic", "earmark-mx", "earmark-sim", "earmark-workload"];
 
 /// What has to work in a browser.
-const PURE_CRATES: [&str; 6] = [
+const PURE_CRATES: [&str; 7] = [
     "earmark-base",
     "earmark-nic",
     "earmark-mx",
     "earmark-sim",
     "earmark-infer",
     "earmark-model",
+    "earmark-workload",
 ];
 
 /// What is checked for which targets beside this machine's: the pure crates for machines without an

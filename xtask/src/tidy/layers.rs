@@ -9,11 +9,12 @@ use super::source::{Source, lines_with};
 const FLOORS: [&str; 6] = ["core", "linux", "hosts", "mx", "tools", "earmark"];
 
 /// The source of the pure cores.
-const CORES: [&str; 4] = [
+const CORES: [&str; 5] = [
     "crates/core/base/src/",
     "crates/core/nic/src/",
     "crates/core/mx/src/",
     "crates/core/sim/src/",
+    "crates/core/workload/src/",
 ];
 
 /// Which of the pure cores a file belongs to.

@@ -1,5 +1,5 @@
-//! What the pure cores share: time that is passed in, random numbers that come from a seed, and
-//! numbers with units as text.
+//! What the pure cores share: time that is passed in, random numbers that come from a seed,
+//! times that are counted, and numbers with units as text.
 //!
 //! `nic` and `mx` know nothing of each other, and yet a simulator hands both the same moment. A
 //! moment counts nanoseconds from whatever the caller chose as zero: no clock is read here. Spans
@@ -21,10 +21,16 @@
 //! |---|---|
 //! | [`time`] | moments and spans |
 //! | [`prng`] | random numbers from a seed |
+//! | [`times`] | spans of time, counted: holds, round trips |
+//! | [`distribution`] | the same as results have them; its feature `serde` reads and writes it |
 //! | [`quantity`] | numbers with units, read from text |
 #![no_std]
 #![forbid(unsafe_code)]
 
+extern crate alloc;
+
+pub mod distribution;
 pub mod prng;
 pub mod quantity;
 pub mod time;
+pub mod times;

@@ -6,15 +6,15 @@
 //! there are holds and interrupts.
 
 use anyhow::Result;
+use base::distribution::Distribution;
 use base::time::{Duration, Instant};
-use hostside::times::Times;
+use base::times::Times;
 use nic::marker::Rules;
 use nic::moderation::Moderation;
 use nic::observer::{Delivered, Observer};
 use nic::port::{Port, PortSettings};
 
 use super::STRATEGIES;
-use bench::records::{Distribution, new_times};
 use bench::world::setup::USUAL_RULES;
 use report::terminal::Table;
 
@@ -83,7 +83,7 @@ impl Observer for Requests {
 fn play(moderation: Moderation, rules: &Rules) -> (Distribution, u64, u64) {
     let settings = PortSettings { moderation, rules: rules.clone(), ..PortSettings::default() };
     let mut port = Port::new(settings, Instant::ZERO);
-    let mut requests = Requests(new_times());
+    let mut requests = Requests(Times::default());
     for (at, frame) in schedule() {
         while let Some(deadline) = port.deadline().filter(|deadline| *deadline < at) {
             step(&mut port, deadline, &mut requests);
@@ -126,7 +126,7 @@ pub(super) fn table(rules: Option<&Rules>) -> Result<Table> {
         let micros = |nanos: i64| format!("{:.1}", nanos as f64 / 1e3);
         table.add_row([
             strategy.to_owned(),
-            micros(holds.quantile_ns(0.5)),
+            micros(holds.quantile_ns(500)),
             micros(holds.max_ns),
             interrupts.to_string(),
             format!("{:.1}", packets as f64 / interrupts.max(1) as f64),
@@ -144,7 +144,7 @@ mod tests {
         let rules = USUAL_RULES.parse().unwrap();
         let of = |setting: &str| {
             let (holds, interrupts, packets) = play(setting.parse().unwrap(), &rules);
-            (holds.quantile_ns(0.5), interrupts, packets)
+            (holds.quantile_ns(500), interrupts, packets)
         };
         let (delay, disabled, marked) = (of("delay:75"), of("disabled"), of("marked:75"));
         assert_eq!((delay.0, disabled.0, marked.0), (75_000, 0, 0));

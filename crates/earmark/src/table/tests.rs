@@ -1,11 +1,11 @@
 //! The tables of `bench`, `demo` and their like at the widths of common terminals.
 
 use super::*;
+use base::distribution::Distribution;
 use bench::compare::Figure;
 use bench::environment::Environment;
 use bench::measurement::{Cpu, Round};
 use bench::ratio::Spread;
-use bench::records::Distribution;
 use report::terminal::checks::fits;
 
 /// Wide values in every column that an experiment may have.

@@ -55,26 +55,23 @@
 //! port.advance(now);
 //! port.serve(now, &mut Vec::new(), &mut |_, _| ())?;
 //! assert_eq!(port.transmit(now, 0, &mut Vec::new())?, Fetched::Frame);
-//! assert_eq!(port.watch.holds.exact(), Some(vec![(75_000, 1)]));
+//! assert_eq!(port.watch.holds.counts(), [(75_000, 1)]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! | module | what |
 //! |---|---|
 //! | [`trace`] | the last events of a port |
-//! | [`times`] | spans of time, counted: holds, round trips |
-//! | [`distribution`], [`quantiles`] | the same as results have them; as they are printed |
+//! | [`quantiles`] | distributions of times as they are printed |
 //! | [`processor`], [`charge`], [`work`] | what a host costs its processor, where time is virtual |
 
 #![forbid(unsafe_code)]
 
 pub mod charge;
-pub mod distribution;
 mod host;
 mod port;
 pub mod processor;
 pub mod quantiles;
-pub mod times;
 pub mod trace;
 pub mod work;
 

@@ -1,5 +1,6 @@
 //! One shape of a distribution of times, for everything that is printed.
 
+use base::distribution::Distribution;
 use serde::{Deserialize, Serialize};
 
 /// Quantiles of times in microseconds, by nearest rank.
@@ -20,11 +21,27 @@ pub struct Quantiles {
     pub max: f64,
     /// The arithmetic mean.
     pub mean: f64,
-    /// Whether they are exact, and not those of a histogram of three significant digits.
+    /// Whether they are exact, and not those of buckets of three significant digits.
     pub exact: bool,
 }
 
 impl Quantiles {
+    /// Those of a distribution; `None` if it is empty.
+    #[must_use]
+    pub fn of(all: &Distribution) -> Option<Self> {
+        let us = |ns: i64| ns as f64 / 1e3;
+        (all.count > 0).then(|| Self {
+            count: all.count,
+            min: us(all.min_ns),
+            p50: us(all.quantile_ns(500)),
+            p90: us(all.quantile_ns(900)),
+            p99: us(all.quantile_ns(990)),
+            max: us(all.max_ns),
+            mean: all.sum_ns as f64 / all.count as f64 / 1e3,
+            exact: all.exact,
+        })
+    }
+
     /// Those of nanoseconds in ascending order; `None` if there are none.
     #[must_use]
     pub fn of_sorted(nanos: &[u64]) -> Option<Self> {
@@ -72,5 +89,8 @@ mod tests {
         let one = Quantiles::of_sorted(&[7_000]).unwrap();
         assert_eq!((one.min, one.p50, one.p99, one.mean), (7.0, 7.0, 7.0, 7.0));
         assert_eq!(Quantiles::of_sorted(&[]), None);
+        let counted = Distribution::exactly(nanos.iter().map(|nanos| [*nanos as i64, 1]));
+        assert_eq!(Quantiles::of(&counted), Some(all));
+        assert_eq!(Quantiles::of(&Distribution::default()), None);
     }
 }

@@ -4,10 +4,9 @@
 use std::collections::VecDeque;
 
 use base::time::Instant;
+use base::times::Times;
 use nic::moderation::Reason;
 use nic::observer::{Delivered, Interrupted, Observer};
-
-use crate::times::Times;
 
 /// Events that are kept for a port.
 const MAX_EVENTS: usize = 4_096;

@@ -10,14 +10,15 @@ use crate::dataplane::{DataPlane, Handle};
 use crate::host::Host;
 use crate::snapshot::{PortSnapshot, QueueSnapshot};
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use base::distribution::Distribution;
 use base::quantity::Unit;
+use hostside::quantiles::Quantiles;
 use nic::lanes::Lanes;
 use nic::marker::Rules;
 use nic::moderation::{
     Coalesce, MAX_RX_FRAMES, MAX_RX_USECS, Marks, Moderation, Profile, Reason, TimerKind,
 };
 
-use hostside::distribution::Distribution;
 use labctl::{AttachmentState, LaneState, PREFIX, PortState, QueueState, Reply, Request};
 use sys::peer::{self, Credentials};
 use sys::seed::seed;
@@ -276,7 +277,7 @@ fn port_state(port: &PortSnapshot) -> PortState {
             .map(|(rule, packets)| LaneState { rule: rule.clone(), packets: *packets })
             .collect(),
         queues: port.queues.iter().map(queue_state).collect(),
-        hold_us: Distribution::of(&port.holds, 1).quantiles(),
+        hold_us: Quantiles::of(&Distribution::of(&port.holds, 1)),
         counters: counters
             .into_iter()
             .chain(attached.map(|attached| ("tx-too-long", attached.too_long)))

@@ -1,14 +1,13 @@
 //! What a data plane has counted at one moment, and between two.
 
 use base::time::{Duration, Instant};
-use hdrhistogram::Histogram;
+use base::times::Times;
 use nic::counters::Counters;
 use nic::link::LinkCounters;
 use nic::moderation::{Moderation, Profile};
 
 use hostside::Attachment;
 use hostside::processor::Busy;
-use hostside::times::Times;
 
 /// One queue of a port.
 #[derive(Clone, Debug)]
@@ -70,7 +69,7 @@ pub struct Snapshot {
     /// The part of it that was spent waiting without sleeping.
     pub spun: Duration,
     /// By how many nanoseconds deadlines were overshot.
-    pub overshoot: Histogram<u64>,
+    pub overshoot: Times,
     /// The ports, by number.
     pub ports: Vec<PortSnapshot>,
 }
@@ -84,9 +83,7 @@ impl Snapshot {
         self.cpu = self.cpu - earlier.cpu;
         self.delivering = self.delivering - earlier.delivering;
         self.spun = self.spun - earlier.spun;
-        self.overshoot
-            .subtract(&earlier.overshoot)
-            .expect("an earlier reading of the same histogram never exceeds it");
+        self.overshoot.subtract(&earlier.overshoot);
         for (port, before) in self.ports.iter_mut().zip(&earlier.ports) {
             port.counters = port.counters - before.counters;
             port.refused -= before.refused;

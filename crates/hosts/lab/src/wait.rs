@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::str::FromStr;
 
 use base::time::{Duration, Instant};
-use hdrhistogram::Histogram;
+use base::times::Times;
 use rustix::event::epoll;
 
 use sys::clock;
@@ -66,7 +66,7 @@ impl FromStr for Waiting {
 pub(crate) struct Waiter {
     epoll: OwnedFd,
     waiting: Waiting,
-    overshoot: Histogram<u64>,
+    overshoot: Times,
     spun: Duration,
     ready: Vec<epoll::Event>,
 }
@@ -78,7 +78,7 @@ impl Waiter {
         Ok(Self {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             waiting,
-            overshoot: Histogram::new_with_max(MAX_OVERSHOOT_NS, 3).expect("bounds are valid"),
+            overshoot: Times::up_to(MAX_OVERSHOOT_NS),
             spun: Duration::ZERO,
             ready: Vec::with_capacity(64),
         })
@@ -121,7 +121,7 @@ impl Waiter {
                 // Only what was waited for counts: a deadline that had passed on entry was missed
                 // by work, not by waking.
                 if before < deadline {
-                    self.overshoot.saturating_record(now.since(deadline).as_nanos().max(1));
+                    self.overshoot.record(now.since(deadline).as_nanos().max(1));
                 }
                 break;
             }
@@ -165,7 +165,7 @@ impl Waiter {
     }
 
     /// By how many nanoseconds deadlines were overshot so far.
-    pub(crate) fn overshoot(&self) -> &Histogram<u64> {
+    pub(crate) fn overshoot(&self) -> &Times {
         &self.overshoot
     }
 }

@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use nic::moderation::Moderation;
+use workload::Counter;
 
 use crate::experiment::Plan;
-use crate::records::Counter;
 use crate::slice::{NotMeasured, Part, PortRecord, Slice};
 use crate::world::World;
 

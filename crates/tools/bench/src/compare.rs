@@ -183,9 +183,9 @@ fn ratios(results: &[Measurement]) -> Vec<Ratio> {
 mod tests {
     use super::*;
     use crate::environment::Environment;
-    use crate::records::Distribution;
     use crate::slice::NicRecord;
     use crate::world::fake::{self, Fake};
+    use base::distribution::Distribution;
     use nic::moderation::Moderation;
     use std::cell::Cell;
 

@@ -4,9 +4,9 @@
 //! free-running tick shows as a plateau. Bins are a sixteenth of an octave wide (4 to 6 %), so that
 //! 125 us and 250 us are well apart.
 
+use base::distribution::Distribution;
 use serde::Serialize;
 
-use crate::records::Distribution;
 use report::terminal::Width;
 
 /// Bins in each octave.

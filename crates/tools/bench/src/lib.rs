@@ -2,12 +2,12 @@
 //!
 //! # Theory of operation
 //!
-//! An [`experiment`] says which host does what. Its parts are [`workload`]s, state machines without
-//! I/O, each driven by an [`agent`]. A [`world`] plays an experiment, on namespaces in real time or
-//! on guests in virtual time, and returns [`records`] and counters; [`measurement`] makes one type
-//! of them, whatever the world. [`turns`] are settings in rounds, A B A B, and [`compare`] takes
-//! ratios within a round, so that a machine that drifts drifts under all settings. A [`sweep`]
-//! spreads the cases of a command over processes.
+//! An [`experiment`] says which host does what. Its parts are workloads of the crate `workload`,
+//! state machines without I/O, each driven by an [`agent`]. A [`world`] plays an experiment, on
+//! namespaces in real time or on guests in virtual time, and returns records and counters;
+//! [`measurement`] makes one type of them, whatever the world. [`turns`] are settings in rounds,
+//! A B A B, and [`compare`] takes ratios within a round, so that a machine that drifts drifts under
+//! all settings. A [`sweep`] spreads the cases of a command over processes.
 //!
 //! # Example
 //!
@@ -37,7 +37,7 @@
 //!
 //! # Modules
 //!
-//! - [`experiment`], [`workload`], [`agent`], [`world`]: as above;
+//! - [`experiment`], [`agent`], [`world`]: as above;
 //! - [`turns`], [`attempt`], [`sweep`]: what is played, by which agents;
 //! - [`records`], [`mod@slice`], [`measurement`], [`histogram`], [`one_way`], [`ratio`],
 //!   [`compare`]: figures;
@@ -71,5 +71,4 @@ pub mod slice;
 pub mod suggestions;
 pub mod sweep;
 pub mod turns;
-pub mod workload;
 pub mod world;

@@ -5,13 +5,15 @@
 
 use std::collections::BTreeMap;
 
+use base::distribution::Distribution;
 use hostside::processor::Activity;
 use nic::moderation::Reason;
 use serde::Serialize;
+use workload::{Counter, Record, Series, Timing};
 
 use crate::environment::Environment;
 use crate::histogram::{self, Bin};
-use crate::records::{Counter, Distribution, Record, Series, Timing};
+use crate::records::per_second;
 use crate::slice::{Busy, NicRecord, NotMeasured, Part, PortRecord, Slice};
 
 pub use hostside::quantiles::Quantiles;
@@ -217,9 +219,7 @@ impl Round {
         let recorded = |timing| asker.and_then(|record| record.distributions.get(timing));
         let latency = LATENCIES.iter().find_map(recorded);
         Self {
-            latency_p50_us: latency
-                .and_then(Distribution::quantiles)
-                .map(|quantiles| quantiles.p50),
+            latency_p50_us: latency.and_then(Quantiles::of).map(|quantiles| quantiles.p50),
             transactions_per_s: slice.rate(Part::Asker, Counter::Transactions),
             bulk_bits_per_s: slice
                 .rate(Part::BulkSink, Counter::BytesReceived)
@@ -270,8 +270,8 @@ impl Rounds<'_> {
         let messages = self.total(Slice::messages);
         let bytes = messages.map(|_| self.sum(|slice| slice.counted(Counter::MessageBytes)) as f64);
         let alone = self.total(Slice::messages_alone);
-        let latency_us = latency.quantiles();
-        let asked = asker.as_ref().map(|asker| asker.per_second(Counter::Transactions));
+        let latency_us = Quantiles::of(&latency);
+        let asked = asker.as_ref().map(|asker| per_second(asker, Counter::Transactions));
         let polls = |counter| self.total(|slice| slice.polls(counter));
         let missed = |counter| asker.as_ref().map_or(0, |asker| asker.counter(counter));
         Measurement {
@@ -280,16 +280,16 @@ impl Rounds<'_> {
             seconds,
             latency_us,
             half_round_trip_us: latency_us.filter(|_| self.reports_half).map(Quantiles::half),
-            service_us: distribution(asker.as_ref(), Timing::Service).quantiles(),
+            service_us: Quantiles::of(&distribution(asker.as_ref(), Timing::Service)),
             latency_histogram: histogram::bins(&latency),
             transactions_per_s: asked,
             lost: any.then(|| missed(Counter::Lost) + missed(Counter::Unanswered)),
             bulk_bits_per_s: self
                 .merged(Part::BulkSink)
-                .map(|sink| sink.per_second(Counter::BytesReceived) * 8.0),
+                .map(|sink| per_second(&sink, Counter::BytesReceived) * 8.0),
             datagrams_per_s: self
                 .merged(Part::Counter)
-                .map(|counter| counter.per_second(Counter::DatagramsReceived)),
+                .map(|counter| per_second(&counter, Counter::DatagramsReceived)),
             messages_per_s: messages.map(|messages| messages / seconds),
             message_bytes_per_s: bytes.map(|bytes| bytes / seconds),
             interrupts_per_message: alone.and_then(|alone| ratio(interrupts as f64, alone)),
@@ -302,8 +302,8 @@ impl Rounds<'_> {
             }),
             packets: any.then_some(packets),
             packets_per_interrupt: ratio(packets as f64, interrupts as f64),
-            hold_us: nic.holds().quantiles(),
-            timer_overshoot_us: nic.overshoot.quantiles(),
+            hold_us: Quantiles::of(&nic.holds()),
+            timer_overshoot_us: Quantiles::of(&nic.overshoot),
             cpu,
             receive_ns_per_packet: receive.and_then(|receive| ratio(receive, packets as f64)),
             ports: ports(&nic, seconds),
@@ -382,7 +382,7 @@ fn ports(nic: &NicRecord, seconds: f64) -> Vec<PortMeasurement> {
         marked: port.marked,
         steered: port.steered,
         interrupts: by_reason(|reason| port.interrupts_for(reason)),
-        hold_us: port.holds.quantiles(),
+        hold_us: Quantiles::of(&port.holds),
         ring_full: port.ring_full,
         refused: port.refused,
         link_lost: lost - port.link_lost,

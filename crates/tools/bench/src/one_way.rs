@@ -7,11 +7,12 @@
 
 use std::ops::Range;
 
+use base::distribution::Distribution;
 use nic::moderation::Moderation;
+use workload::{Column, Record, Series, Timing};
 
 use crate::measurement::{OneWayDelays, OneWayMedians, Quantiles};
 use crate::options::ExperimentOptions;
-use crate::records::{Column, Distribution, Record, Series, Timing};
 use crate::slice::{Part, Slice};
 
 /// Samples this close to the change belong to neither side, in nanoseconds.
@@ -53,7 +54,7 @@ fn delays<R>(
     let figure = |rounds: &[R], timing| {
         let mut all = Distribution::default();
         rounds.iter().for_each(|round| all.merge(&of(round, timing)));
-        all.quantiles()
+        Quantiles::of(&all)
     };
     // An experiment without NTP's timestamps has a latency, and no halves.
     let round_trip = |rounds: &[R]| {
@@ -124,7 +125,8 @@ mod tests {
     #[test]
     fn half_of_the_difference_is_stated_only_if_it_is_one() {
         let half = |request: i64, response: i64, offset: i64| {
-            let one = |us: i64| Distribution::exactly([[us * 1_000, 1]].into_iter()).quantiles();
+            let one =
+                |us: i64| Quantiles::of(&Distribution::exactly([[us * 1_000, 1]].into_iter()));
             OneWayDelays {
                 setting: "delay:5".into(),
                 round_trip_us: one(request + response),

@@ -5,12 +5,14 @@
 
 use std::collections::BTreeMap;
 
+use base::distribution::Distribution;
 use hostside::processor::Activity;
 use lab::snapshot::{PortSnapshot, Snapshot};
 use nic::moderation::Reason;
 use serde::{Deserialize, Serialize};
+use workload::{Counter, Record};
 
-use crate::records::{Counter, Distribution, Record};
+use crate::records::per_second;
 
 /// Worlds of experiments have two hosts, with a port each.
 const HOSTS: usize = 2;
@@ -110,7 +112,7 @@ impl NicRecord {
             cpu_ns: snapshot.cpu.as_nanos(),
             delivering_ns: snapshot.delivering.as_nanos(),
             spun_ns: snapshot.spun.as_nanos(),
-            overshoot: Distribution::from_histogram(&snapshot.overshoot, 1),
+            overshoot: Distribution::of(&snapshot.overshoot, 1),
             ports: snapshot.ports.iter().map(PortRecord::of).collect(),
         }
     }
@@ -195,7 +197,7 @@ impl Slice {
 
     /// A counter of the agent that played `part`, a second.
     pub(crate) fn rate(&self, part: Part, counter: Counter) -> Option<f64> {
-        Some(self.record(part)?.per_second(counter))
+        Some(per_second(self.record(part)?, counter))
     }
 
     /// What all agents together have counted.

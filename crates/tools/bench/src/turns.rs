@@ -343,9 +343,9 @@ mod tests {
     use super::*;
     use crate::compare;
     use crate::experiment::Plan;
-    use crate::records::Distribution;
     use crate::slice::{NicRecord, PortRecord};
     use crate::world::fake::{self, Fake};
+    use base::distribution::Distribution;
 
     /// A round that depends on its plan and its setting; some have no figures.
     fn play(plan: &Plan, setting: Moderation) -> Result<Slice> {

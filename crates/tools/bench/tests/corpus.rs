@@ -10,8 +10,3 @@ use replay::replay_corpus;
 fn bench_files() {
     assert!(replay_corpus("bench_files", support::files::replay) > 10);
 }
-
-#[test]
-fn workloads() {
-    assert!(replay_corpus("workloads", support::workloads::replay) > 10);
-}

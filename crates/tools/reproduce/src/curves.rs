@@ -1,8 +1,8 @@
 //! Pictures over the number of clients, and over time.
 
 use bench::compare::Comparison;
-use bench::records::{Column, Series, Timing};
 use report::panels::{Curve as Line, Panel, Picture};
+use workload::{Column, Series, Timing};
 
 use crate::formula::Results;
 use crate::seed::{Curve, CurveKind};

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use anyhow::{Context, Result, ensure};
-use bench::records::{Counter, Record, Timing};
+use bench::records::per_second;
 use bench::slice::Part;
+use hostside::quantiles::Quantiles;
 use report::terminal::number;
 use serde::Serialize;
+use workload::{Counter, Record, Timing};
 
 /// A figure that a goal can be about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -140,7 +142,7 @@ impl Figures {
             match part {
                 Part::Asker => self.add_latency(record)?,
                 Part::BulkSink => {
-                    let bits = record.per_second(Counter::BytesReceived) * 8.0;
+                    let bits = per_second(record, Counter::BytesReceived) * 8.0;
                     ensure!(
                         bits > 0.0,
                         "the bulk flow did not flow; measure for longer: --duration"
@@ -155,16 +157,16 @@ impl Figures {
 
     fn add_latency(&mut self, record: &Record) -> Result<()> {
         let latency = record.distribution(Timing::Latency);
-        let quantiles = latency.quantiles();
+        let quantiles = Quantiles::of(&latency);
         let of = quantiles.context("no request was answered; measure for longer: --duration")?;
         self.0.extend([
             (Metric::P50, of.p50),
             (Metric::P90, of.p90),
             (Metric::P99, of.p99),
-            (Metric::P999, latency.quantile_ns(0.999) as f64 / 1_000.0),
+            (Metric::P999, latency.quantile_ns(999) as f64 / 1_000.0),
             (Metric::Max, of.max),
             (Metric::Mean, of.mean),
-            (Metric::Transactions, record.per_second(Counter::Transactions)),
+            (Metric::Transactions, per_second(record, Counter::Transactions)),
         ]);
         Ok(())
     }

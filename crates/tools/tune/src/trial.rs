@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result, anyhow, ensure};
 use lab::machine::Machine;
+use workload::{Counter, Record};
 
 use super::device::{Counted, TunedDevice};
 use super::figures::{Figures, Metric};
@@ -16,7 +17,6 @@ use super::peer::{LocalHost, RemoteHost};
 use super::workload::Workload;
 use bench::experiment::{Plan, Site};
 use bench::options::ExperimentOptions;
-use bench::records::{Counter, Record};
 use bench::world::agents::Players;
 use sys::ctrl_c;
 

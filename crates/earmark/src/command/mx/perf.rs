@@ -3,15 +3,15 @@
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
+use base::distribution::Distribution;
+use base::times::Times;
 use bytes::Bytes;
 use clap::Args;
-use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::session::{EndArgs, Partner, Session, Task};
 
 use bench::options::bytes;
-use bench::records::Distribution;
 use hostside::quantiles::Quantiles;
 use report::terminal::{Stream, Width, number};
 use report::{json, outln};
@@ -103,7 +103,7 @@ fn round_trips(session: &Session, peer: &Partner, args: &PerfArgs, size: usize) 
     session.order(peer, &Task { size, count, depth: 0, synchronous: args.synchronous })?;
     let message = Bytes::from(vec![0xa5; size]);
     let mut memory = vec![0; size];
-    let mut halves = Histogram::<u64>::new(3)?;
+    let mut halves = Times::default();
     let mut sum = 0;
     for round in 0..count {
         let begin = Instant::now();
@@ -113,13 +113,13 @@ fn round_trips(session: &Session, peer: &Partner, args: &PerfArgs, size: usize) 
         let nanos = begin.elapsed().as_nanos() as u64 / 2;
         session.wait(peer, sent)?;
         if round >= args.warmup {
-            halves.record(nanos)?;
+            halves.record(nanos);
             sum += nanos;
         }
     }
     session.wait(peer, done)?;
     let mean_us = sum as f64 / args.iterations as f64 / 1e3;
-    let half_round_trip_us = Distribution::from_histogram(&halves, 1).quantiles();
+    let half_round_trip_us = Quantiles::of(&Distribution::of(&halves, 1));
     let mb_per_s = size as f64 / mean_us;
     Ok(Row { size, iterations: args.iterations, mean_us, half_round_trip_us, mb_per_s })
 }

@@ -1,7 +1,8 @@
 //! The clocks that an agent reads.
 
-use crate::workload::{Instant, Now};
+use base::time::Instant;
 use rustix::time::{ClockId, clock_gettime};
+use workload::Now;
 
 pub(super) fn read_ns(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);

@@ -13,11 +13,9 @@ use super::poller::{Events, Poller, Ready};
 use super::port::{Arrival, Port, explain};
 use super::worker::Worker;
 use crate::polling::Polling;
-use crate::workload::{
-    Action, ConnectionId, Counter, Duration, Instant, Now, Recorder, Window, Workload,
-    WorkloadEvent,
-};
+use base::time::{Duration, Instant};
 use std::io;
+use workload::{Action, ConnectionId, Counter, Now, Recorder, Window, Workload, WorkloadEvent};
 
 const STDIN: u64 = u64::MAX;
 /// Larger than any datagram, and than what a stream usually has at once.

@@ -3,9 +3,9 @@
 use super::poller::{Poller, Ready};
 use super::port::{Arrival, Port};
 use super::udp::send_batch;
-use crate::workload::ConnectionId;
 use rustix::fd::OwnedFd;
 use std::io;
+use workload::ConnectionId;
 
 pub(super) struct FrameSocket {
     interface: String,

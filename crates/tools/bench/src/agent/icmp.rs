@@ -2,7 +2,6 @@
 
 use super::poller::{Poller, Ready};
 use super::port::{Arrival, Port, explain};
-use crate::workload::ConnectionId;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -10,6 +9,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use sys::icmp;
 use sys::wait::wait_writable;
+use workload::ConnectionId;
 
 pub(super) struct Icmp {
     address: IpAddr,

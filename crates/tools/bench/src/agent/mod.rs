@@ -33,10 +33,9 @@ mod tcp;
 pub(crate) mod udp;
 mod worker;
 
-pub use spec::{AgentSpec, MxPeer, MxSpec, Transport};
+pub use spec::{AgentSpec, MxPeer, MxSpec};
 
-use crate::records::{AgentMessage, Record};
-use crate::workload::{Counter, Recorder, Window, WorkloadSpec};
+use crate::records::AgentMessage;
 use clock::Clock;
 use control::{Command, Control, print};
 use driver::{Driver, RunTotals};
@@ -47,6 +46,7 @@ use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal,
 use std::num::NonZeroU64;
 use std::process::ExitCode;
 use worker::Worker;
+use workload::{Counter, Record, Recorder, Transport, Window, WorkloadSpec};
 
 /// The most memory of an agent that works for another host, in bytes. `earmark serve` has 16 of
 /// them at most, which is 1 GiB.

@@ -17,11 +17,8 @@ use super::outgoing::{Filler, OutgoingMessage};
 use super::result::record;
 use super::spec::{AgentSpec, MxPeer, MxSpec};
 use super::worker::Worker;
-use crate::records::{AgentMessage, Record};
-use crate::workload::{
-    Action, ConnectionId, Counter, Duration, Instant, Recorder, Timing, Window, Workload,
-    WorkloadEvent,
-};
+use crate::records::AgentMessage;
+use base::time::{Duration, Instant};
 use mx::config::{Config, MAX_MTU};
 use mx::ids::PeerId;
 use mx::matching::Match;
@@ -35,6 +32,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration as Span;
+use workload::{
+    Action, ConnectionId, Counter, Record, Recorder, Timing, Window, Workload, WorkloadEvent,
+};
 
 type MxEndpoint = Endpoint<OutgoingMessage, Vec<u8>>;
 

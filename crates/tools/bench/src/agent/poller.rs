@@ -5,7 +5,7 @@
 //! otherwise the kernel adds up to 50 us to every timeout.
 
 use crate::polling::Polling;
-use crate::workload::Duration;
+use base::time::Duration;
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};

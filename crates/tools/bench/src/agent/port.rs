@@ -1,9 +1,9 @@
 //! The seam between the driver and the transports.
 
 use super::poller::{Poller, Ready};
-use crate::workload::ConnectionId;
 use std::fmt::Display;
 use std::io;
+use workload::ConnectionId;
 
 /// What became of one read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

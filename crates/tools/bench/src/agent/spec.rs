@@ -2,10 +2,11 @@
 
 use crate::marks::MarkNames;
 use crate::polling::Polling;
-use crate::workload::{Duration, Framing, Instant, Window, WorkloadSpec};
+use base::time::{Duration, Instant};
 use mx::address::{Address, NicId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::net::{IpAddr, SocketAddr};
+use workload::{Transport, Window, WorkloadSpec};
 
 /// The specification that an agent gets as its argument, in JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,22 +61,6 @@ pub struct AgentSpec {
 
 fn default_duration_ms() -> u64 {
     1000
-}
-
-/// What carries a workload's bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Transport {
-    /// TCP, without Nagle's delay.
-    Tcp,
-    /// Datagrams of UDP.
-    Udp,
-    /// ICMP echo: the peer's kernel answers, no agent needed there.
-    Icmp,
-    /// Raw Ethernet frames through an `AF_PACKET` socket.
-    Packet,
-    /// Messages of MX, through an `AF_PACKET` socket.
-    Mx,
 }
 
 /// An MX endpoint.
@@ -135,41 +120,15 @@ impl<'de> Deserialize<'de> for MxPeer {
     }
 }
 
-impl Transport {
-    /// Does it keep message boundaries?
-    pub fn framing(self) -> Framing {
-        match self {
-            Self::Tcp => Framing::Stream,
-            Self::Udp | Self::Icmp | Self::Packet | Self::Mx => Framing::Datagram,
-        }
-    }
-
-    /// The name as it is written.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Tcp => "tcp",
-            Self::Udp => "udp",
-            Self::Icmp => "icmp",
-            Self::Packet => "packet",
-            Self::Mx => "mx",
-        }
-    }
-
-    /// Bytes of the shortest message.
-    fn least(self) -> usize {
-        usize::from(self != Self::Mx)
-    }
-}
-
 impl AgentSpec {
     /// Reads and checks a specification.
     pub fn parse(json: &str) -> Result<Self, String> {
         let mut spec: Self =
             serde_json::from_str(json).map_err(|error| format!("agent specification: {error}"))?;
         let transport = spec.transport();
-        if !transports(&spec.workload).contains(&transport) {
+        if !spec.workload.transports().contains(&transport) {
             let (kind, name) = (spec.workload.kind(), transport.name());
-            let usual = transports(&spec.workload)[0].name();
+            let usual = spec.workload.transports()[0].name();
             return Err(format!("{kind} does not run over {name}; try \"transport\":\"{usual}\""));
         }
         if let (WorkloadSpec::RrClient(client), Transport::Icmp) = (&mut spec.workload, transport) {
@@ -185,7 +144,7 @@ impl AgentSpec {
 
     /// The transport, given or usual.
     pub fn transport(&self) -> Transport {
-        self.transport.unwrap_or_else(|| transports(&self.workload)[0])
+        self.transport.unwrap_or_else(|| self.workload.transports()[0])
     }
 
     /// The interface and the endpoint of MX.
@@ -228,25 +187,6 @@ impl AgentSpec {
             _ => return Err(format!("{kind} needs a port: \"address\":\"{text}:7000\"")),
         };
         Ok(SocketAddr::new(host, port))
-    }
-}
-
-/// What a workload can run over, the usual one first.
-fn transports(workload: &WorkloadSpec) -> &'static [Transport] {
-    match workload {
-        WorkloadSpec::RrClient(_) => {
-            &[Transport::Tcp, Transport::Udp, Transport::Icmp, Transport::Mx]
-        }
-        WorkloadSpec::RrServer(_) => &[Transport::Tcp, Transport::Udp, Transport::Mx],
-        WorkloadSpec::MemcachedClient(_) => &[Transport::Tcp],
-        WorkloadSpec::BulkSender(_) | WorkloadSpec::BulkReceiver(_) => {
-            &[Transport::Tcp, Transport::Mx]
-        }
-        WorkloadSpec::NtpClient(_)
-        | WorkloadSpec::NtpServer(_)
-        | WorkloadSpec::PpsSender(_)
-        | WorkloadSpec::PpsReceiver(_) => &[Transport::Udp],
-        WorkloadSpec::FrameSender(_) => &[Transport::Packet],
     }
 }
 

@@ -2,11 +2,11 @@
 
 use super::poller::{Poller, Ready};
 use super::port::{Arrival, Port, explain};
-use crate::workload::ConnectionId;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use workload::ConnectionId;
 
 const LISTENER: u64 = u64::MAX - 1;
 /// How long a client keeps trying to connect, while its server starts.

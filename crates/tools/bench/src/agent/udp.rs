@@ -2,13 +2,13 @@
 
 use super::poller::{Poller, Ready};
 use super::port::{Arrival, Port, explain};
-use crate::workload::ConnectionId;
 use rustix::fd::AsFd;
 use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, sendmmsg};
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use sys::wait::wait_writable;
+use workload::ConnectionId;
 
 /// How many datagrams one `sendmmsg` carries.
 const BATCH: usize = 32;

@@ -10,7 +10,7 @@ use rustix::time::ClockId;
 
 use super::clock::read_ns;
 use super::spec::AgentSpec;
-use crate::workload::Duration;
+use base::time::Duration;
 
 #[derive(Debug)]
 pub(super) enum Worker {

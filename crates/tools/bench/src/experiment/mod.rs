@@ -17,15 +17,16 @@ use std::net::SocketAddr;
 
 use anyhow::{Result, ensure};
 use nic::moderation::{Moderation, TimerKind};
+use workload::{
+    BulkReceiverSpec, BulkSenderSpec, FrameSenderSpec, MemcachedClientSpec, NtpClientSpec,
+    NtpServerSpec, PpsReceiverSpec, PpsSenderSpec, RrClientSpec, RrServerSpec, Transport,
+    WorkloadSpec,
+};
 
-use crate::agent::{AgentSpec, Transport};
+use crate::agent::AgentSpec;
 use crate::options::ExperimentOptions;
 use crate::polling::Polling;
 use crate::slice::Part;
-use crate::workload::{
-    BulkReceiverSpec, BulkSenderSpec, FrameSenderSpec, MemcachedClientSpec, NtpClientSpec,
-    NtpServerSpec, PpsReceiverSpec, PpsSenderSpec, RrClientSpec, RrServerSpec, WorkloadSpec,
-};
 
 /// The port of memcached.
 const MEMCACHED_PORT: u16 = 11_211;

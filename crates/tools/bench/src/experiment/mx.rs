@@ -4,16 +4,18 @@ use anyhow::{Result, ensure};
 use lab::station::Station;
 use mx::address::{Address, NicId};
 use serde::Serialize;
+use workload::{
+    BulkReceiverSpec, BulkSenderSpec, RrClientSpec, RrServerSpec, Transport, WorkloadSpec,
+};
 
 use super::kind::Experiment;
 use super::players::{
     A, B, BULK_CHUNK_BYTES, MIXED_BULK_MBIT, MIXED_ROUND_TRIPS_PER_S, PlanBuilder, Player, player,
 };
-use crate::agent::{AgentSpec, MxPeer, MxSpec, Transport};
+use crate::agent::{AgentSpec, MxPeer, MxSpec};
 use crate::marks::MarkNames;
 use crate::options::{ExperimentOptions, Text};
 use crate::slice::Part;
-use crate::workload::{BulkReceiverSpec, BulkSenderSpec, RrClientSpec, RrServerSpec, WorkloadSpec};
 
 /// The endpoints that round trips are between.
 const PING_ENDPOINT: u8 = 1;

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use lab::machine::Machine;
+use workload::Record;
 
 use crate::experiment::{Player, Role};
-use crate::records::{AgentMessage, Record};
+use crate::records::AgentMessage;
 use crate::slice::{NotMeasured, Part};
 
 /// How long an agent may take to be ready: it retries its connection for 5 s.

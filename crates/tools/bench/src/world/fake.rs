@@ -1,13 +1,14 @@
 //! A world without hosts, whose rounds are what a test says.
 
 use anyhow::Result;
+use base::distribution::Distribution;
 use nic::moderation::Moderation;
+use workload::{Counter, Record, SCHEMA, Timing};
 
 use super::World;
 use crate::environment::Environment;
 use crate::experiment::{Experiment, Plan};
 use crate::options::{ExperimentOptions, NicOptions, Text};
-use crate::records::{Counter, Distribution, Record, SCHEMA, Timing};
 use crate::scenario::Run;
 use crate::slice::{NicRecord, Part, Slice};
 

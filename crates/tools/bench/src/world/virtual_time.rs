@@ -17,6 +17,7 @@ use lab::guest::protocol::{GuestEvent, OutputStream};
 use lab::names;
 use nic::moderation::Moderation;
 use sys::privilege::Privilege;
+use workload::Record;
 
 use super::guests::kernel_name;
 use super::script;
@@ -26,7 +27,7 @@ use crate::costs;
 use crate::environment::{Environment, VIRTUAL};
 use crate::experiment::{A, B, Plan, Role};
 use crate::options::NicOptions;
-use crate::records::{AgentMessage, Record};
+use crate::records::AgentMessage;
 use crate::slice::{NotMeasured, Part, Slice};
 
 /// Where virtual rounds are played.

@@ -9,11 +9,13 @@ use bench::agent::AgentSpec;
 use bench::compare;
 use bench::experiment::Experiment;
 use bench::options::{ExperimentOptions, NicOptions};
-use bench::records::{AgentMessage, Record};
+use bench::records::{AgentMessage, per_second};
 use bench::scenario::{Run, Scenario};
 use bench::sweep::{OpenedFile, ShardFile};
 use bench::turns::{Played, Turns};
 use bench::world::WorldKind;
+use hostside::quantiles::Quantiles;
+use workload::{Record, Timing};
 
 /// Cases of an experiment that are looked at.
 const CASES: u64 = 10_000;
@@ -56,14 +58,14 @@ fn line(text: &str) {
             figures(&sum, *timing);
         }
         for counter in record.counters.keys() {
-            assert!(sum.per_second(*counter).is_finite());
+            assert!(per_second(&sum, *counter).is_finite());
         }
     }
 }
 
 /// Quantiles are in order.
-fn figures(record: &Record, timing: bench::records::Timing) {
-    let Some(it) = record.distribution(timing).quantiles() else { return };
+fn figures(record: &Record, timing: Timing) {
+    let Some(it) = Quantiles::of(&record.distribution(timing)) else { return };
     let all = [it.min, it.p50, it.p90, it.p99, it.max];
     assert!(all.is_sorted() && it.mean.is_finite(), "{it:?}");
 }

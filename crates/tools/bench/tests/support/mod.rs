@@ -2,6 +2,3 @@
 #![allow(dead_code, reason = "each fuzz target uses one of them")]
 
 pub(crate) mod files;
-#[path = "../../../../hosts/vhost/tests/support/input.rs"]
-pub(crate) mod input;
-pub(crate) mod workloads;

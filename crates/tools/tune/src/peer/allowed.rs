@@ -8,9 +8,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, ensure};
+use workload::{Transport, WorkloadSpec};
 
-use bench::agent::{AgentSpec, Transport};
-use bench::workload::WorkloadSpec;
+use bench::agent::AgentSpec;
 
 /// The longest run, in milliseconds.
 const MAX_RUN_MS: u64 = 3_600_000;

@@ -7,9 +7,10 @@ use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use bench::agent::{AgentSpec, Transport};
+use bench::agent::AgentSpec;
 use rustix::net::sockopt::set_socket_linger;
 use snow::{HandshakeState, StatelessTransportState};
+use workload::Transport;
 
 use super::super::allowed::allowed;
 use super::super::code::Code;

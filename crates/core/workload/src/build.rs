@@ -1,7 +1,9 @@
 //! From a specification to its state machine.
 
-use super::spec::WorkloadSpec;
-use super::{
+use alloc::boxed::Box;
+
+use crate::spec::WorkloadSpec;
+use crate::{
     BulkReceiver, BulkSender, FrameSender, Framing, MemcachedClient, NtpClient, NtpServer,
     PpsReceiver, PpsSender, RrClosed, RrOpen, RrServer, Workload,
 };

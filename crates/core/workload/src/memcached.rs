@@ -5,7 +5,11 @@
 //! (`END\r\n`), so the first packet of the answer decides, however large the value is. The rest is
 //! drained before the next get.
 
-use super::{
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::{
     Action, Counter, Duration, Instant, MemcachedClientSpec, Now, Prng, Recorder, Timing, Workload,
     WorkloadEvent, random_duration,
 };
@@ -195,7 +199,7 @@ impl MemcachedClient {
 
 /// The length in `VALUE <key> <flags> <bytes>`.
 fn value_bytes(line: &[u8]) -> Option<usize> {
-    let mut words = std::str::from_utf8(line).ok()?.split(' ');
+    let mut words = core::str::from_utf8(line).ok()?.split(' ');
     let is_ours = words.next() == Some("VALUE") && words.next() == Some("earmark");
     let _flags = words.next()?;
     words.next()?.parse().ok().filter(|_| is_ours)
@@ -221,8 +225,8 @@ impl Workload for MemcachedClient {
 
 #[cfg(test)]
 mod tests {
-    use super::super::script::{Did, Script};
     use super::*;
+    use crate::script::{Did, Script};
 
     /// A client that has stored 4 bytes and sent its first get at 1000 ns.
     fn getting() -> Script<MemcachedClient> {

@@ -1,10 +1,12 @@
-//! Workloads: what the hosts of an experiment do, as state machines without I/O.
+//! Workloads: what the programs of an experiment do, as state machines without I/O, and what they
+//! record. There is no other description of it: what runs on real hosts, on guests in virtual time
+//! and in a model is the same code.
 //!
 //! # Theory of operation
 //!
 //! A workload is one side of a conversation (a client that asks, a server that works and answers, a
 //! paced sender). It owns no socket and reads no clock. Its *driver* does both: the agent drives it
-//! over real sockets, a simulator drives it over modelled ones, and the workload cannot tell which.
+//! over real sockets, a model of hosts over modelled ones, and the workload cannot tell which.
 //! The two take turns: the driver passes one [`WorkloadEvent`], the workload answers with one
 //! [`Action`], the driver carries it out and passes the outcome.
 //!
@@ -27,6 +29,61 @@
 //! count when they fall into the [`Window`], which starts at the end of the warm-up; the
 //! [`Recorder`] enforces that, a workload records what it sees. A client stops at the end of the
 //! window; a server never stops on its own account.
+//!
+//! # Example
+//!
+//! A driver whose peer answers after 75 us, and whose calls take no time:
+//!
+//! ```
+//! use base::time::{Duration, Instant};
+//! use workload::{
+//!     Action, Counter, Framing, Now, Recorder, RrClientSpec, Timing, Window, WorkloadEvent,
+//!     WorkloadSpec,
+//! };
+//!
+//! let spec = WorkloadSpec::RrClient(RrClientSpec::default());
+//! let mut client = spec.build(Framing::Stream, 7);
+//! let window = Window { start: Instant::ZERO, end: Instant::from_micros(1_000) };
+//! let mut recorder = Recorder::new(window, false);
+//! let (mut now, mut answer_at, mut event) = (Now::default(), None, WorkloadEvent::Start);
+//! loop {
+//!     event = match client.next(now, event, &mut recorder) {
+//!         Action::Send { connection, .. } => {
+//!             answer_at = Some(now.at + Duration::from_micros(75));
+//!             WorkloadEvent::Sent { connection, backlog: 0 }
+//!         }
+//!         Action::Wait { until } => {
+//!             let end = until.expect("a client ends with its window");
+//!             let answer = answer_at.take().filter(|at| *at < end);
+//!             now.at = answer.unwrap_or(end);
+//!             match answer {
+//!                 Some(_) => WorkloadEvent::Received { connection: 0, bytes: b"y" },
+//!                 None => WorkloadEvent::Woke,
+//!             }
+//!         }
+//!         Action::Done => break,
+//!         other => panic!("a client of one connection does not ask for {other:?}"),
+//!     };
+//! }
+//! let record = recorder.into_record(&spec, 1_000_000, 0);
+//! assert_eq!(record.counter(Counter::Transactions), 13);
+//! assert_eq!(record.distribution(Timing::Latency).quantile_ns(990), 75_000);
+//! ```
+//!
+//! # Modules
+//!
+//! - [`WorkloadSpec`] names a workload, and [`WorkloadSpec::build`] makes it; [`Transport`] is what
+//!   may carry it.
+//! - Each kind has a file, whose head says what it is for: [`RrClosed`], [`RrOpen`], [`RrServer`];
+//!   [`MemcachedClient`]; [`NtpClient`], [`NtpServer`]; [`BulkSender`], [`BulkReceiver`];
+//!   [`PpsSender`], [`PpsReceiver`]; [`FrameSender`].
+//! - A [`Recorder`] keeps what falls into the [`Window`]: counts by [`Counter`], times by
+//!   [`Timing`]. A [`Record`] is what came of it.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
 
 mod build;
 mod bulk;
@@ -35,6 +92,7 @@ mod memcached;
 mod ntp;
 mod pacer;
 mod pps;
+mod record;
 mod recorder;
 mod rr_client;
 mod rr_open;
@@ -42,13 +100,14 @@ mod rr_server;
 #[cfg(test)]
 mod script;
 mod spec;
+mod transport;
 
-pub use crate::records::{Counter, Timing};
 pub use bulk::{BulkReceiver, BulkSender};
 pub use frame::FrameSender;
 pub use memcached::MemcachedClient;
 pub use ntp::{NtpClient, NtpServer};
 pub use pps::{PpsReceiver, PpsSender};
+pub use record::{Column, Counter, Record, SCHEMA, Series, Timing};
 pub use recorder::{Recorder, Window};
 pub use rr_client::RrClosed;
 pub use rr_open::RrOpen;
@@ -57,9 +116,10 @@ pub use spec::{
     BulkReceiverSpec, BulkSenderSpec, FrameSenderSpec, MemcachedClientSpec, NtpClientSpec,
     NtpServerSpec, PpsReceiverSpec, PpsSenderSpec, RrClientSpec, RrServerSpec, WorkloadSpec,
 };
+pub use transport::Transport;
 
 use base::prng::Prng;
-pub use base::time::{Duration, Instant};
+use base::time::{Duration, Instant};
 
 /// Which connection: dense numbers from 0. A client's are known in advance; a server's appear as
 /// clients connect (or, on a datagram transport, as their first datagram arrives) and are never
@@ -85,7 +145,7 @@ pub enum Framing {
     Datagram,
 }
 
-/// What the driver tells a workload.
+/// What the driver reports to a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkloadEvent<'a> {
     /// The first call, and only the first.

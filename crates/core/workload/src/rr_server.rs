@@ -6,11 +6,14 @@
 //! one that blocks in its write, it also takes up no other request while a client leaves too much
 //! of an answer unread.
 
-use super::{
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::{
     Action, ConnectionId, Counter, Duration, Framing, Now, Recorder, RrServerSpec, Workload,
     WorkloadEvent,
 };
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 /// So many requests may wait. More come in only while a client reads no answers.
 const MAX_JOBS: usize = 1 << 18;
@@ -131,8 +134,8 @@ impl Workload for RrServer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::script::{Did, Script};
     use super::*;
+    use crate::script::{Did, Script};
 
     fn script(spec: &RrServerSpec, framing: Framing) -> Script<RrServer> {
         Script::new(RrServer::new(spec, framing), 1_000_000_000)

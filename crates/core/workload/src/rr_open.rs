@@ -8,13 +8,15 @@
 //! turn. Several may be outstanding on each: a stream answers in order, datagrams are matched by
 //! sequence number (see the closed loop).
 
-use super::pacer::{Pacer, earliest};
-use super::rr_client::{CLOSED, TOO_LONG, TaggedRequest};
-use super::{
+use alloc::vec::Vec;
+
+use crate::pacer::{Pacer, earliest};
+use crate::rr_client::{CLOSED, TOO_LONG, TaggedRequest};
+use crate::{
     Action, ConnectionId, Counter, Duration, Framing, Instant, Now, Recorder, RrClientSpec, Timing,
     Workload, WorkloadEvent,
 };
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 #[derive(Clone, Copy, Debug)]
 struct Outstanding {
@@ -177,8 +179,11 @@ impl Workload for RrOpen {
 
 #[cfg(test)]
 mod tests {
-    use super::super::script::{Did, Script};
+    use alloc::borrow::ToOwned;
+    use alloc::vec;
+
     use super::*;
+    use crate::script::{Did, Script};
 
     /// 1000 requests a second: one due each millisecond.
     fn script(spec: &RrClientSpec, framing: Framing) -> Script<RrOpen> {

@@ -3,8 +3,11 @@
 //! Each datagram starts with a sequence number (64 bits, little-endian). With 18 bytes of payload a
 //! UDP datagram is the shortest Ethernet frame there is, 60 bytes before its checksum.
 
-use super::pacer::Pacer;
-use super::{
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::pacer::Pacer;
+use crate::{
     Action, ConnectionId, Counter, Instant, Now, PpsReceiverSpec, PpsSenderSpec, Recorder,
     Workload, WorkloadEvent,
 };
@@ -34,7 +37,7 @@ impl PpsSender {
 }
 
 /// How many datagrams are due, up to a batch, taking them off the schedule.
-pub(super) fn take_due(pacer: Option<&mut Pacer>, at: Instant, batch: usize) -> usize {
+pub(crate) fn take_due(pacer: Option<&mut Pacer>, at: Instant, batch: usize) -> usize {
     let Some(pacer) = pacer else { return batch };
     let mut due = 0;
     while due < batch && pacer.due() <= at {
@@ -121,8 +124,8 @@ impl Workload for PpsReceiver {
 
 #[cfg(test)]
 mod tests {
-    use super::super::script::{Did, Script};
     use super::*;
+    use crate::script::{Did, Script};
 
     #[test]
     fn sender_numbers_its_datagrams() {

@@ -1,7 +1,10 @@
 //! Bulk transfer over a stream: as fast as it goes, or paced on an open-loop schedule.
 
-use super::pacer::Pacer;
-use super::{
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::pacer::Pacer;
+use crate::{
     Action, BulkReceiverSpec, BulkSenderSpec, Counter, Now, Recorder, Workload, WorkloadEvent,
 };
 
@@ -74,8 +77,8 @@ impl Workload for BulkReceiver {
 
 #[cfg(test)]
 mod tests {
-    use super::super::script::{Did, Script};
     use super::*;
+    use crate::script::{Did, Script};
 
     fn sender(rate_mbit: Option<u64>) -> Script<BulkSender> {
         let spec = BulkSenderSpec { rate_mbit, chunk_bytes: 1000 };

@@ -1,9 +1,12 @@
 //! Where workloads put what they measured.
 
-use super::Instant;
-use crate::records::{Counter, Distribution, HIGHEST_NS, Series, Timing, new_times};
-use hostside::times::Times;
-use std::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use base::distribution::{Distribution, HIGHEST_NS};
+use base::times::Times;
+
+use crate::{Counter, Instant, Record, SCHEMA, Series, Timing, WorkloadSpec};
+use alloc::collections::BTreeMap;
 
 /// The part of a run that counts: `[start, end)`, after the warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +30,8 @@ impl Window {
 
 /// Collects what one workload measures inside the window.
 ///
-/// Histograms have their memory from the start, and touch it only where values fall; exact values
-/// take more as long as few differ, and a series grows.
+/// Its memory grows with how many values differ, up to some 200 KiB for each timing, and with a
+/// series.
 #[derive(Debug)]
 pub struct Recorder {
     window: Window,
@@ -38,7 +41,7 @@ pub struct Recorder {
     series: Option<Series>,
 }
 
-/// Times, and exactly what a histogram of them only approximates.
+/// Times, and exactly what buckets of them only approximate.
 #[derive(Debug)]
 struct Exact {
     times: Times,
@@ -49,10 +52,10 @@ struct Exact {
 
 impl Exact {
     fn new() -> Self {
-        Self { times: new_times(), sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
+        Self { times: Times::default(), sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
     }
 
-    /// Longer than a histogram tells apart counts as the longest; what a far clock says may be.
+    /// Longer than [`HIGHEST_NS`] counts as that; what a far clock says may be.
     fn record(&mut self, magnitude_ns: u64) {
         let magnitude_ns = magnitude_ns.min(HIGHEST_NS);
         self.times.record(magnitude_ns);
@@ -145,16 +148,25 @@ impl Recorder {
         all.into_iter().filter(|(_, distribution)| distribution.count > 0).collect()
     }
 
-    /// The series, if one was asked for.
-    pub fn take_series(&mut self) -> Option<Series> {
-        self.series.take()
+    /// What a workload of this specification has measured, in so much of its window, with so much
+    /// CPU time of its own.
+    pub fn into_record(self, workload: &WorkloadSpec, window_ns: u64, cpu_ns: u64) -> Record {
+        Record {
+            schema: SCHEMA,
+            workload: workload.kind().into(),
+            window_ns,
+            cpu_ns,
+            counters: self.counters(),
+            distributions: self.distributions(),
+            series: self.series,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::Column;
+    use crate::Column;
 
     const WINDOW: Window = Window { start: Instant::from_nanos(10), end: Instant::from_nanos(20) };
 
@@ -169,7 +181,7 @@ mod tests {
         }
         assert_eq!(recorder.counter(Counter::Transactions), 2);
         assert_eq!(recorder.distribution(Timing::Latency).count, 2);
-        let series = recorder.take_series().unwrap();
+        let series = recorder.series.unwrap();
         assert_eq!(series.columns, [Column::Time, Column::Timing(Timing::Latency)]);
         assert_eq!(series.rows, [[10, 1000], [19, 1000]]);
     }

@@ -3,10 +3,9 @@
 //! The first bytes are its specification, each other one what happens while it waits: something
 //! arrives (any bytes, or almost an answer), a connection closes or drains, time passes.
 
-use bench::workload::{
-    Action, Counter, Duration, Framing, Instant, Now, Recorder, Window, WorkloadEvent, WorkloadSpec,
-};
+use base::time::{Duration, Instant};
 use serde_json::{Value, json};
+use workload::{Action, Counter, Framing, Now, Recorder, Window, WorkloadEvent, WorkloadSpec};
 
 use super::input::Input;
 

@@ -10,26 +10,29 @@
 //! bytes of request and answer, or in as many as both have. With one byte a stray answer passes for
 //! a good one if it is a multiple of 256 requests late, which the timeout makes unlikely.
 
-use super::pacer::earliest;
-use super::{
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::pacer::earliest;
+use crate::{
     Action, ConnectionId, Counter, Duration, Framing, Instant, Now, Prng, Recorder, RrClientSpec,
     Timing, Workload, WorkloadEvent, random_duration,
 };
 
-pub(super) const TOO_LONG: &str = "an answer is longer than response_bytes; \
+pub(crate) const TOO_LONG: &str = "an answer is longer than response_bytes; \
     give client and server the same request_bytes and response_bytes";
-pub(super) const CLOSED: &str =
+pub(crate) const CLOSED: &str =
     "the server closed the connection before the end; look at the server agent's output";
 
 /// A request buffer and the sequence number in it.
 #[derive(Debug)]
-pub(super) struct TaggedRequest {
+pub(crate) struct TaggedRequest {
     bytes: Vec<u8>,
     tag_bytes: usize,
 }
 
 impl TaggedRequest {
-    pub(super) fn new(request_bytes: usize, response_bytes: usize) -> Self {
+    pub(crate) fn new(request_bytes: usize, response_bytes: usize) -> Self {
         Self {
             bytes: vec![b'x'; request_bytes],
             tag_bytes: request_bytes.min(response_bytes).min(8),
@@ -37,13 +40,13 @@ impl TaggedRequest {
     }
 
     /// The request with this sequence number.
-    pub(super) fn tagged(&mut self, sequence: u64) -> &[u8] {
+    pub(crate) fn tagged(&mut self, sequence: u64) -> &[u8] {
         self.bytes[..self.tag_bytes].copy_from_slice(&sequence.to_le_bytes()[..self.tag_bytes]);
         &self.bytes
     }
 
     /// Is this the answer to the request with this sequence number?
-    pub(super) fn is_answer(&self, sequence: u64, answer: &[u8]) -> bool {
+    pub(crate) fn is_answer(&self, sequence: u64, answer: &[u8]) -> bool {
         answer.get(..self.tag_bytes) == Some(&sequence.to_le_bytes()[..self.tag_bytes])
     }
 }
@@ -228,8 +231,10 @@ impl Workload for RrClosed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::script::{Did, Script};
+    use alloc::borrow::ToOwned;
+
     use super::*;
+    use crate::script::{Did, Script};
 
     fn script(spec: &RrClientSpec, framing: Framing) -> Script<RrClosed> {
         Script::new(RrClosed::new(spec, framing, 7), 10_000_000)

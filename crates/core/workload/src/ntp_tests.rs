@@ -1,8 +1,9 @@
 //! Packets byte by byte, and exchanges in virtual time.
 
-use super::super::script::{Did, Script};
 use super::*;
-use crate::records::Column;
+use crate::script::{Did, Script};
+use crate::{Column, WorkloadSpec};
+use alloc::vec::Vec;
 
 /// 2026-11-15 12:00:00.5 UTC.
 const NOON_NS: u64 = 1_794_744_000_500_000_000;
@@ -73,22 +74,23 @@ fn exchange(request_ns: u64, response_ns: u64) -> Script<NtpClient> {
 fn a_hold_on_requests_moves_the_offset_by_half_of_it() {
     let before = exchange(100_000 + 393_000 - 50_000, 100_000);
     let after = exchange(100_000, 100_000);
-    let mean = |script: &Script<NtpClient>, timing| script.timing(timing).mean_ns();
-    assert_eq!(mean(&after, Timing::Offset), 0.0);
-    assert_eq!(mean(&before, Timing::Offset), 171_500.0);
-    assert_eq!(mean(&before, Timing::RequestHalf), 443_000.0);
-    assert_eq!(mean(&before, Timing::ResponseHalf), 100_000.0);
-    assert_eq!(mean(&before, Timing::RoundTrip) - mean(&after, Timing::RoundTrip), 343_000.0);
+    let only = |script: &Script<NtpClient>, timing| script.timing(timing).sum_ns;
+    assert_eq!(only(&after, Timing::Offset), 0);
+    assert_eq!(only(&before, Timing::Offset), 171_500);
+    assert_eq!(only(&before, Timing::RequestHalf), 443_000);
+    assert_eq!(only(&before, Timing::ResponseHalf), 100_000);
+    assert_eq!(only(&before, Timing::RoundTrip) - only(&after, Timing::RoundTrip), 343_000);
 }
 
 #[test]
 fn a_hold_on_responses_makes_the_offset_negative() {
-    assert_eq!(exchange(100_000, 300_000).timing(Timing::Offset).mean_ns(), -100_000.0);
+    assert_eq!(exchange(100_000, 300_000).timing(Timing::Offset).sum_ns, -100_000);
 }
 
 #[test]
 fn the_series_holds_every_exchange() {
-    let series = exchange(443_000, 100_000).recorder.take_series().unwrap();
+    let workload = WorkloadSpec::NtpClient(NtpClientSpec::default());
+    let series = exchange(443_000, 100_000).recorder.into_record(&workload, 0, 0).series.unwrap();
     use Timing::{Offset, RequestHalf, ResponseHalf, RoundTrip};
     let timings = [RoundTrip, RequestHalf, ResponseHalf, Offset].map(Column::Timing);
     assert_eq!(series.columns[0], Column::Time);

@@ -14,15 +14,15 @@
 //! Timestamps count in units of 2^-32 s, finer than a nanosecond, so no precision is lost on the
 //! wire.
 
-use super::pacer::Pacer;
-use super::{
+use crate::pacer::Pacer;
+use crate::{
     Action, ConnectionId, Counter, Duration, Instant, Now, NtpClientSpec, NtpServerSpec, Prng,
     Recorder, Timing, Workload, WorkloadEvent, random_duration,
 };
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 /// The length of an NTP packet without extensions, in bytes.
-pub(super) const PACKET_BYTES: usize = 48;
+pub(crate) const PACKET_BYTES: usize = 48;
 /// From the NTP epoch (1900) to the Unix epoch (1970), in seconds.
 const UNIX_EPOCH_S: u64 = 2_208_988_800;
 /// Leap indicator "none", version 4.

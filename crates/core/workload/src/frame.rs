@@ -5,9 +5,11 @@
 //! 0x86DF, the one that Open-MX used, with packet type 0, which is none; a kernel without a handler
 //! for them drops them at once.
 
-use super::pacer::Pacer;
-use super::pps::take_due;
-use super::{Action, Counter, FrameSenderSpec, Now, Recorder, Workload, WorkloadEvent};
+use alloc::vec::Vec;
+
+use crate::pacer::Pacer;
+use crate::pps::take_due;
+use crate::{Action, Counter, FrameSenderSpec, Now, Recorder, Workload, WorkloadEvent};
 
 /// The EtherType of MX over Ethernet.
 const ETHERTYPE_MX: u16 = 0x86df;
@@ -62,8 +64,8 @@ impl Workload for FrameSender {
 
 #[cfg(test)]
 mod tests {
-    use super::super::script::{Did, Script};
     use super::*;
+    use crate::script::{Did, Script};
 
     #[test]
     fn sends_exactly_count_invalid_frames() {

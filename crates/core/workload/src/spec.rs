@@ -3,6 +3,10 @@
 //! Every field has its unit in its name, every default is stated here once, and unknown fields are
 //! refused.
 
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+
 use serde::{Deserialize, Serialize};
 
 /// One workload, chosen by `kind`.

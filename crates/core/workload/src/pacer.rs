@@ -1,11 +1,11 @@
 //! Schedules: when the next thing is due, without drift.
 
-use super::{Duration, Instant};
+use crate::{Duration, Instant};
 
 /// An endless schedule of equally spaced moments, exact over any length: moment `k` is computed
 /// from `k`, never by adding a rounded gap.
 #[derive(Clone, Debug)]
-pub(super) struct Pacer {
+pub(crate) struct Pacer {
     /// `units` of work take `per_ns` nanoseconds.
     units: u64,
     per_ns: u64,
@@ -14,35 +14,35 @@ pub(super) struct Pacer {
 
 impl Pacer {
     /// `per_second` moments a second; the first one at zero.
-    pub(super) fn per_second(per_second: u64) -> Self {
+    pub(crate) fn per_second(per_second: u64) -> Self {
         Self { units: per_second.max(1), per_ns: 1_000_000_000, done: 0 }
     }
 
     /// One moment for each chunk of `chunk_bytes` at `rate_mbit` million bits per second.
-    pub(super) fn chunks(rate_mbit: u64, chunk_bytes: u64) -> Self {
+    pub(crate) fn chunks(rate_mbit: u64, chunk_bytes: u64) -> Self {
         // bits / (Mbit/s) is microseconds, hence the factor 1000 to nanoseconds.
         Self { units: rate_mbit.max(1), per_ns: chunk_bytes * 8 * 1_000, done: 0 }
     }
 
     /// One moment every `interval`.
-    pub(super) fn every(interval: Duration) -> Self {
+    pub(crate) fn every(interval: Duration) -> Self {
         Self { units: 1, per_ns: interval.as_nanos().max(1), done: 0 }
     }
 
     /// When the next thing is due.
-    pub(super) fn due(&self) -> Instant {
+    pub(crate) fn due(&self) -> Instant {
         let nanos = u128::from(self.done) * u128::from(self.per_ns) / u128::from(self.units);
         Instant::from_nanos(nanos as u64)
     }
 
     /// The next thing has been done, or skipped.
-    pub(super) fn advance(&mut self) {
+    pub(crate) fn advance(&mut self) {
         self.done += 1;
     }
 }
 
 /// The earlier of two optional moments.
-pub(super) fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+pub(crate) fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
