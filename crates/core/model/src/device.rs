@@ -227,6 +227,25 @@ impl<O: Observer> Device<O> {
         }
     }
 
+    /// Changes the setting of every queue, whatever is pending.
+    pub(crate) fn set_moderation(&mut self, now: Instant, moderation: Moderation) {
+        match &mut self.receiver {
+            ReceiveSide::Port(port) => {
+                for queue in port.queues_mut() {
+                    queue.set_moderation(now, moderation, &mut self.observer);
+                }
+            }
+            ReceiveSide::Claims { queue, .. } => {
+                queue.set_moderation(now, moderation, &mut self.observer);
+            }
+        }
+        if let Some(own) = &mut self.transmissions {
+            let unseen = Unseen::default();
+            let interrupt = own.vector.set_moderation(now, moderation, &unseen);
+            own.note(interrupt);
+        }
+    }
+
     /// What its queues have counted.
     pub fn counters(&self) -> Counters {
         match &self.receiver {

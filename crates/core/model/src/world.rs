@@ -21,6 +21,7 @@ use core::mem::take;
 use base::prng::Prng;
 use base::time::{Duration, Instant};
 use nic::link::LinkSettings;
+use nic::moderation::Moderation;
 use nic::observer::Observer;
 
 use crate::calendar::Calendar;
@@ -200,6 +201,14 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
     /// Frames that were lost on the cable of a host, or found no room in the switch for it.
     pub fn lost(&self, host: usize) -> u64 {
         self.network.lost(host)
+    }
+
+    /// Changes the setting of every NIC, whatever is pending.
+    pub fn set_moderation(&mut self, moderation: Moderation) {
+        for host in 0..self.hosts.len() {
+            self.hosts[host].device.set_moderation(self.now, moderation);
+            self.settle(host);
+        }
     }
 
     /// Goes on up to `until`.

@@ -155,6 +155,20 @@ impl<F> ClaimQueue<F> {
         self.raise(now, observer);
     }
 
+    /// Changes the setting, whatever is pending: none is lost.
+    pub fn set_moderation(
+        &mut self,
+        now: Instant,
+        moderation: Moderation,
+        observer: &mut impl Observer,
+    ) {
+        let unreported = self.ring.range(self.reported..self.completed);
+        let pending = (self.ring.len() - self.completed) as u32;
+        let unseen = Unseen::of(unreported.map(|(descriptor, _)| descriptor), pending);
+        let reason = self.vector.set_moderation(now, moderation, &unseen);
+        self.report(now, reason, observer);
+    }
+
     /// The NIC writes a report: what has completed is visible, and moderation begins anew.
     fn report(&mut self, now: Instant, reason: Interrupt, observer: &mut impl Observer) {
         let Some(reason) = reason else { return };

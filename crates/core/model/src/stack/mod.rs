@@ -4,6 +4,7 @@
 //! take its time on a core, and has it done. It asks a process only while its core has nothing
 //! better to do, and the kernel's half only within a poll.
 
+pub mod joined;
 pub mod mx;
 
 use base::time::Instant;
