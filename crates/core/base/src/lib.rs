@@ -20,6 +20,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`time`] | moments and spans |
+//! | [`calendar`] | events to come, in the order of time |
 //! | [`prng`] | random numbers from a seed |
 //! | [`times`] | spans of time, counted: holds, round trips |
 //! | [`distribution`] | the same as results have them; its feature `serde` reads and writes it |
@@ -29,6 +30,7 @@
 
 extern crate alloc;
 
+pub mod calendar;
 pub mod distribution;
 pub mod prng;
 pub mod quantity;

@@ -11,6 +11,7 @@ use core::ops::Add;
 use base::time::{Duration, Instant};
 
 use crate::device::Cause;
+use crate::machine::Costs;
 
 /// What a core is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,10 +38,17 @@ pub(crate) struct Core {
     pub(crate) preempted: Option<(usize, Duration)>,
     /// The processes that are bound to it; the first one is asked first.
     pub(crate) processes: VecDeque<usize>,
-    /// When it last had nothing to do: what wakes it then pays for that.
-    pub(crate) is_asleep: bool,
+    /// Since when it has had nothing to do, and no process that polls.
+    pub(crate) idle_since: Option<Instant>,
     /// Nanoseconds in handlers and softirqs, and in processes.
     pub(crate) busy: Busy,
+}
+
+impl Core {
+    /// Whether it has been idle for so long that it sleeps: what wakes it then pays for that.
+    pub(crate) fn is_asleep(&self, now: Instant, costs: &Costs) -> bool {
+        self.idle_since.is_some_and(|since| now.since(since).as_nanos() as f64 >= costs.idle_after)
+    }
 }
 
 /// Time that cores were busy, in nanoseconds.
@@ -96,8 +104,8 @@ impl<F> Poll<F> {
 
 /// The cores of a host whose processes are bound to these.
 pub(crate) fn cores(count: usize, bound_to: impl Iterator<Item = usize>) -> Vec<Core> {
-    let mut cores: Vec<Core> =
-        (0..count).map(|_| Core { is_asleep: true, ..Core::default() }).collect();
+    let idle = || Core { idle_since: Some(Instant::ZERO), ..Core::default() };
+    let mut cores: Vec<Core> = (0..count).map(|_| idle()).collect();
     for (process, core) in bound_to.enumerate() {
         cores[core % count].processes.push_back(process);
     }

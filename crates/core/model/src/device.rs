@@ -7,6 +7,7 @@ use nic::claim::{ClaimQueue, Claimed};
 use nic::counters::Counters;
 use nic::descriptor::Descriptor;
 use nic::headers;
+use nic::lanes::{LaneError, Lanes};
 use nic::marker::Rules;
 use nic::moderation::{Interrupt, Moderation, Unseen};
 use nic::observer::Observer;
@@ -14,7 +15,7 @@ use nic::port::{Port, PortSettings};
 use nic::queue::{Dma, Queue};
 use nic::vector::Vector;
 
-use crate::machine::{Completions, Machine, Transmissions};
+use crate::machine::{Completions, Costs, Machine, Transmissions};
 
 /// A frame without FCS.
 pub type Frame = Vec<u8>;
@@ -35,6 +36,8 @@ pub struct NicSettings {
     pub moderation: Moderation,
     /// Which frames are marked.
     pub rules: Rules,
+    /// Which frames have a queue of their own, where completions are not reported.
+    pub lanes: Lanes,
     /// Receive queues, at least 1; one where completions are reported.
     pub queues: u16,
     /// Packets that one queue's ring holds.
@@ -44,7 +47,7 @@ pub struct NicSettings {
 impl Default for NicSettings {
     fn default() -> Self {
         let PortSettings { moderation, rules, queues, ring, .. } = PortSettings::default();
-        Self { moderation, rules, queues, ring }
+        Self { moderation, rules, lanes: Lanes::NONE, queues, ring }
     }
 }
 
@@ -80,10 +83,15 @@ pub struct Device<O> {
 }
 
 impl<O: Observer> Device<O> {
-    pub(crate) fn new(machine: &Machine, settings: &NicSettings, seed: u64, observer: O) -> Self {
-        let NicSettings { moderation, ref rules, queues, ring } = *settings;
+    pub(crate) fn new(
+        machine: &Machine,
+        (settings, costs): (&NicSettings, &Costs),
+        seed: u64,
+        observer: O,
+    ) -> Self {
+        let NicSettings { moderation, ref rules, ref lanes, queues, ring } = *settings;
         let (now, rules) = (Instant::ZERO, rules.clone());
-        let dma = machine.constants.costs.dma_engine();
+        let dma = costs.dma_engine();
         let transmissions = machine.nic.transmissions;
         let own = transmissions == Transmissions::Own;
         let at_once = machine.nic.completions == Completions::AtOnce;
@@ -99,7 +107,10 @@ impl<O: Observer> Device<O> {
                 transmit_interrupts,
                 tick_seed,
             };
-            ReceiveSide::Port(Port::new(settings, now))
+            let mut port = Port::new(settings, now);
+            // Lanes that it has no queues for are refused before; without them, all are alike.
+            let _: Result<(), LaneError> = port.set_lanes(lanes.clone());
+            ReceiveSide::Port(port)
         } else {
             let queue = ClaimQueue::new(ring, moderation, own, now);
             ReceiveSide::Claims { queue, rules, dma, dma_free_at: now }

@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 extern crate alloc;
 
-pub mod calendar;
 pub mod cpu;
 pub mod device;
 pub mod machine;

@@ -216,6 +216,8 @@ costs! {
     interrupt: "ns",
     /// A sleeping core wakes up (C1E).
     idle_exit: "ns",
+    /// How long a core is idle before it sleeps.
+    idle_after: "ns",
     /// A blocked process is woken and runs.
     wake: "ns",
     /// A received packet, up to the handler of its protocol.

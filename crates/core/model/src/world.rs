@@ -14,17 +14,17 @@
 //! has done it when that time has passed. What it finds to do next depends on what is there then: a
 //! poll finds packets that came while it was busy, which is how hosts absorb interrupts.
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::mem::take;
 
+use base::calendar::Calendar;
 use base::prng::Prng;
 use base::time::{Duration, Instant};
 use nic::link::LinkSettings;
 use nic::moderation::Moderation;
 use nic::observer::Observer;
 
-use crate::calendar::Calendar;
 use crate::cpu::{BUDGET, Busy, Core, Poll, Running, cores};
 use crate::device::{Cause, Device, Frame, NicSettings};
 use crate::machine::{Costs, Machine, Routing};
@@ -35,13 +35,13 @@ use crate::stack::{KernelFrame, Stack, Step, StepAction, Work};
 /// (`lib/dynamic_queue_limits.c`) settle at is a few frames of the MTU.
 const QUEUED: Duration = Duration::from_micros(30);
 
-/// What a model is made of, beside its stacks.
+/// What a simulation is made of, beside its stacks.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// What hosts are like.
     pub machine: Machine,
-    /// How their NICs are set.
-    pub nic: NicSettings,
+    /// The NIC of each host and what things cost there; the last one is that of all that follow.
+    pub hosts: Vec<(NicSettings, Costs)>,
     /// Faults of the cables; rate and latency are the machine's.
     pub faults: LinkSettings,
     /// Frames that a port of the switch queues.
@@ -104,7 +104,10 @@ pub struct Host<S: Stack, O> {
     pub stack: S,
     /// The NIC, which has its counters.
     pub device: Device<O>,
+    costs: Costs,
     cores: Vec<Core>,
+    /// Those that processes are bound to.
+    homes: Vec<usize>,
     states: Vec<ProcessState<S::StepAction>>,
     /// Polls that are going on, by queue.
     polls: Vec<Option<Poll<Item>>>,
@@ -146,12 +149,16 @@ pub struct Simulation<S: Stack, O = ()> {
 impl<S: Stack, O: Observer> Simulation<S, O> {
     /// A world at its beginning, of hosts with these stacks, each with what observes its NIC.
     pub fn new(settings: &Settings, stacks: impl IntoIterator<Item = (S, O)>) -> Self {
-        let Settings { machine, nic, faults, switch_queue, seed } = settings;
+        let Settings { machine, hosts, faults, switch_queue, seed } = settings;
         let mut random = Prng::new(*seed);
+        let usual = (NicSettings::default(), machine.constants.costs);
         let host = |(number, (stack, observer)): (usize, (S, O))| {
-            let device = Device::new(machine, nic, random.next_u64(), observer);
-            let bound_to = stack.processes().iter().map(|process| process.core);
+            let (nic, costs) = hosts.get(number).or(hosts.last()).unwrap_or(&usual);
+            let device = Device::new(machine, (nic, costs), random.next_u64(), observer);
+            let bound_to = stack.processes().iter().map(|process| process.core % machine.cores);
             Host {
+                homes: bound_to.clone().collect::<BTreeSet<_>>().into_iter().collect(),
+                costs: *costs,
                 cores: cores(machine.cores, bound_to),
                 states: stack.processes().iter().map(|_| ProcessState::default()).collect(),
                 polls: (0..device.queues()).map(|_| None).collect(),
@@ -184,7 +191,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
             random,
             touched: Vec::new(),
         };
-        (0..world.hosts.len()).for_each(|host| world.settle(host));
+        (0..world.hosts.len()).for_each(|host| world.settle(host, None));
         world
     }
 
@@ -207,7 +214,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
     pub fn set_moderation(&mut self, moderation: Moderation) {
         for host in 0..self.hosts.len() {
             self.hosts[host].device.set_moderation(self.now, moderation);
-            self.settle(host);
+            self.settle(host, None);
         }
     }
 
@@ -220,10 +227,6 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
             self.handle(event);
         }
         self.now = self.now.max(until);
-    }
-
-    fn costs(&self) -> &Costs {
-        &self.machine.constants.costs
     }
 
     fn handle(&mut self, event: Occurrence) {
@@ -243,39 +246,39 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
                 }
                 self.hosts[host].device.advance(self.now);
                 self.watch(End::Host(host));
-                self.settle(host);
+                self.settle(host, None);
             }
             Occurrence::Nic(host) => {
                 if self.hosts[host].nic_at == Some(self.now) {
                     self.hosts[host].nic_at = None;
                 }
                 self.hosts[host].device.advance(self.now);
-                self.settle(host);
+                self.settle(host, None);
             }
             Occurrence::Sent(host) => {
                 self.hosts[host].transmitted += 1;
                 self.hosts[host].device.transmitted(self.now);
-                self.settle(host);
+                self.settle(host, None);
             }
             Occurrence::Interrupt(host, core, cause) => {
                 self.interrupt(host, core, cause);
-                self.settle(host);
+                self.settle(host, None);
             }
             Occurrence::Core(host, core, number) => {
                 if self.hosts[host].cores[core].number == number {
                     self.ended(host, core);
-                    self.settle(host);
+                    self.settle(host, Some(core));
                 }
             }
             Occurrence::Timer(host) => {
                 self.hosts[host].timer_at = None;
-                self.settle(host);
+                self.settle(host, None);
             }
             Occurrence::Room(host) => {
                 self.hosts[host].room_at = None;
                 let core = self.hosts[host].last_core;
                 self.send_in_softirq(host, core);
-                self.settle(host);
+                self.settle(host, Some(core));
             }
         }
     }
@@ -295,13 +298,19 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
         }
     }
 
-    /// Delivers interrupts, lets idle cores find work, and plans what comes by itself.
-    fn settle(&mut self, host: usize) {
+    /// Delivers interrupts, lets `core` and those with processes find work if they are idle, and
+    /// plans what comes by itself.
+    fn settle(&mut self, host: usize, core: Option<usize>) {
         loop {
             while let Some(cause) = self.hosts[host].device.take_interrupt() {
                 self.signal(host, cause);
             }
-            (0..self.machine.cores).for_each(|core| self.dispatch(host, core));
+            if let Some(core) = core {
+                self.dispatch(host, core);
+            }
+            for home in 0..self.hosts[host].homes.len() {
+                self.dispatch(host, self.hosts[host].homes[home]);
+            }
             match self.hosts[host].device.take_interrupt() {
                 Some(cause) => self.signal(host, cause),
                 None => break,
@@ -336,8 +345,9 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
         if let Cause::Queue(queue) = cause {
             self.hosts[host].polls[queue] = Some(Poll::new());
         }
-        if self.machine.sleeps && self.hosts[host].cores[core].is_asleep {
-            let at = self.now + nanos(self.costs().idle_exit);
+        let costs = &self.hosts[host].costs;
+        if self.machine.sleeps && self.hosts[host].cores[core].is_asleep(self.now, costs) {
+            let at = self.now + nanos(costs.idle_exit);
             self.calendar.plan(at, Occurrence::Interrupt(host, core, cause));
         } else {
             self.interrupt(host, core, cause);
@@ -360,7 +370,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
 
     /// A core takes an interrupt.
     fn interrupt(&mut self, host: usize, core: usize, cause: Cause) {
-        let cost = nanos(self.costs().interrupt);
+        let cost = nanos(self.hosts[host].costs.interrupt);
         let state = &mut self.hosts[host].cores[core];
         state.busy.interrupts += cost.as_nanos();
         match &mut state.running {
@@ -385,7 +395,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
         let state = &mut self.hosts[host].cores[core];
         let ends = self.now + lasts;
         state.running = Some((running, ends));
-        state.is_asleep = false;
+        state.idle_since = None;
         state.number += 1;
         match running {
             Running::Handler(_) => {}
@@ -497,17 +507,21 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
         }
         let Host { cores, stack, .. } = &mut self.hosts[host];
         let state = &mut cores[core];
-        state.is_asleep = state.processes.iter().all(|it| stack.processes()[*it].blocks);
+        if state.idle_since.is_none()
+            && state.processes.iter().all(|it| stack.processes()[*it].blocks)
+        {
+            state.idle_since = Some(self.now);
+        }
     }
 
     /// The next packet or frame of a poll, and how long it takes; or its end.
     fn poll(&mut self, host: usize, core: usize, queue: usize) -> Option<Duration> {
         let may_send = self.may_send(host);
-        let (costs, now) = (self.machine.constants.costs, self.now);
-        let Host { stack, device, polls, states, cleaned_on, last_core, polled, .. } =
+        let now = self.now;
+        let Host { costs, stack, device, polls, states, cleaned_on, last_core, polled, .. } =
             &mut self.hosts[host];
         let poll = polls[queue].as_mut()?;
-        let sent = if may_send { stack.kernel_frame(now, &costs) } else { None };
+        let sent = if may_send { stack.kernel_frame(now, costs) } else { None };
         let (work, item, has_moved) = if let Some(KernelFrame { process, work, frame }) = sent {
             let moved = cleaned_on.take().is_some_and(|at| at != core);
             let number = states[process].write();
@@ -518,7 +532,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
             )
         } else if let Some(frame) = device.poll(now, queue) {
             *polled += 1;
-            let work = stack.receive_work(&costs, &frame);
+            let work = stack.receive_work(costs, &frame);
             let moved = poll.is_first && core != *last_core;
             (poll.is_first, *last_core) = (false, core);
             poll.budget -= 1;
@@ -535,17 +549,17 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
         };
         poll.item = Some(item);
         poll.has_moved |= has_moved;
-        Some(self.vary(work))
+        Some(self.vary(host, work))
     }
 
     /// A process takes up work, if it has some.
     fn run_process(&mut self, host: usize, core: usize, process: usize) -> bool {
         let may_send = self.may_send(host);
-        let (costs, sleeps) = (self.machine.constants.costs, self.machine.sleeps);
-        let Host { stack, states, cores, cleaned_on, .. } = &mut self.hosts[host];
+        let (now, sleeps) = (self.now, self.machine.sleeps);
+        let Host { costs, stack, states, cores, cleaned_on, .. } = &mut self.hosts[host];
         let blocks = stack.processes()[process].blocks;
         let state = &mut states[process];
-        let Some(Step { work, action }) = stack.next(self.now, &costs, process, may_send) else {
+        let Some(Step { work, action }) = stack.next(now, costs, process, may_send) else {
             state.is_blocked = blocks;
             return false;
         };
@@ -557,7 +571,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
             ns += transmitted * costs.moved;
         }
         if take(&mut state.is_blocked) {
-            let exits = sleeps && cores[core].is_asleep;
+            let exits = sleeps && cores[core].is_asleep(now, costs);
             ns += costs.wake + if exits { costs.idle_exit } else { 0.0 };
         }
         let sends = matches!(action, StepAction::Send(_));
@@ -565,7 +579,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
             state.number = state.write();
         }
         state.action = Some(action);
-        let lasts = self.vary(ns);
+        let lasts = self.vary(host, ns);
         self.begin(host, core, Running::Process(process, sends), lasts);
         true
     }
@@ -601,8 +615,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
 
     /// A frame leaves the memory of a host.
     fn transmit(&mut self, host: usize, frame: Frame) {
-        let costs = self.costs();
-        let fetch = costs.dma_engine().transfer(frame.len() as u32);
+        let fetch = self.hosts[host].costs.dma_engine().transfer(frame.len() as u32);
         let on_wire = self.machine.link.on_wire(frame.len());
         // A NIC that fetches more slowly than its cable sends is waited for.
         let waits = Duration::from_nanos(fetch.as_nanos().saturating_sub(on_wire.as_nanos()));
@@ -616,8 +629,8 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
     }
 
     /// A time that varies. What is long is a sum of many pieces.
-    fn vary(&mut self, ns: f64) -> Duration {
-        let jitter = self.costs().jitter;
+    fn vary(&mut self, host: usize, ns: f64) -> Duration {
+        let jitter = self.hosts[host].costs.jitter;
         if jitter == 0.0 || ns == 0.0 {
             return nanos(ns);
         }

@@ -51,6 +51,5 @@ pub mod load;
 mod marks;
 pub mod model;
 pub mod network;
-mod queue;
 pub mod seeds;
 pub mod world;

@@ -3,6 +3,7 @@
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
+use base::calendar::Calendar;
 use base::prng::Prng;
 use base::time::{Duration, Instant};
 use bytes::Bytes;
@@ -13,7 +14,6 @@ use mx::status::Event;
 
 use crate::marks;
 use crate::network::{ETHERNET, Network, Wires};
-use crate::queue::EventQueue;
 
 /// The endpoints of this world.
 pub type SimEndpoint = mx::endpoint::Endpoint<Bytes, Vec<u8>>;
@@ -77,7 +77,7 @@ pub struct Counts {
 #[derive(Debug)]
 pub struct World {
     now: Instant,
-    queue: EventQueue<Planned>,
+    queue: Calendar<Planned>,
     hosts: Vec<Host>,
     network: Network,
     events: VecDeque<(usize, Event<Vec<u8>>)>,
@@ -103,7 +103,7 @@ impl World {
         let mut random = Prng::new(seed);
         Self {
             now: Instant::from_micros(1),
-            queue: EventQueue::default(),
+            queue: Calendar::default(),
             hosts: (0..hosts).map(|_| Host::default()).collect(),
             network: Network::new(wires, hosts, &mut random),
             events: VecDeque::new(),

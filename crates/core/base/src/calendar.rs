@@ -3,7 +3,7 @@
 use alloc::collections::BinaryHeap;
 use core::cmp::Ordering;
 
-use base::time::Instant;
+use crate::time::Instant;
 
 /// Events to come.
 #[derive(Clone, Debug)]
