@@ -269,13 +269,14 @@ impl<'de> Deserialize<'de> for Constants {
     fn deserialize<D: Deserializer<'de>>(file: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
-        struct Entry {
+        struct FileConstant {
             value: f64,
             origin: Origin,
             source: String,
         }
         let mut constants = Self::default();
-        for (name, Entry { value, origin, source }) in BTreeMap::<String, Entry>::deserialize(file)?
+        for (name, FileConstant { value, origin, source }) in
+            BTreeMap::<String, FileConstant>::deserialize(file)?
         {
             let Some((place, unit)) = constants.costs.named(&name) else {
                 return Err(D::Error::custom(format!("there is no constant `{name}`")));
