@@ -57,7 +57,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             let Some(Message { source, contents, .. }) = self.remove_message(id) else { continue };
             match contents {
                 Contents::Announced { region, .. } => self.refuse(now, source, region),
-                Contents::Eager(data, _) => self.release(now, source, data.len() as u32),
+                Contents::Eager(data, _) => self.give_back(now, source, data.len() as u32),
                 Contents::Local(_) => {}
             }
         }

@@ -101,10 +101,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
         peer.unexpected += total;
         let target = if let Some(receive) = self.match_message(match_info, id) {
-            self.release(now, id, total);
+            self.give_back(now, id, total);
             EagerTarget::Receive(receive)
         } else if self.closing {
-            self.release(now, id, total);
+            self.give_back(now, id, total);
             // There is none of this name: the pieces are dropped.
             EagerTarget::Message(MessageId::default())
         } else {
@@ -117,7 +117,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     /// So many bytes of a peer's may be used again. It hears of that at once only if it could be
     /// about to run out.
-    pub(super) fn release(&mut self, now: Instant, id: PeerId, bytes: u32) {
+    pub(super) fn give_back(&mut self, now: Instant, id: PeerId, bytes: u32) {
         let Some(peer) = self.peers.get_mut(id) else {
             // It was lost since; the memory that was promised to it has been kept until now.
             return self.release_orphan(bytes);

@@ -80,6 +80,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             total,
             context,
             synchronous,
+            is_held: false,
             is_complete: false,
             begun: 0,
             is_out: false,
@@ -241,7 +242,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 self.start_pull(now, receive, source, announced);
             }
             Contents::Eager(data, have) => {
-                self.release(now, source, data.len() as u32);
+                self.give_back(now, source, data.len() as u32);
                 let taken = self.write(receive, 0, &data[..have as usize]);
                 if u64::from(have) == total {
                     let delivery = Delivery { match_info, length: total, transferred: taken };

@@ -16,3 +16,4 @@ mod marks;
 mod reads;
 mod room;
 mod support;
+mod two_halves;
