@@ -14,7 +14,10 @@
 //! The receiver decides what is sent, so many senders cannot overrun it, and it alone keeps a list
 //! of what is missing. A request names the frames that are wanted: asking again costs only what was
 //! lost. A block is asked for again when frames of a later request arrive in some number, soon
-//! after its last frame has come, or when nothing has come for as long as an answer may take.
+//! after its last frame has come, or when nothing has come for as long as an answer may take. Two
+//! threads that send for one endpoint may swap requests, and nobody should be asked twice for that:
+//! so a request without any answer waits for frames of the third after it, or until those of the
+//! next two have stopped.
 
 use alloc::collections::{BTreeMap, VecDeque};
 
@@ -268,6 +271,11 @@ impl Block {
     pub(crate) fn due(&self, answered_at: Instant) -> Instant {
         let since = if self.is_late { self.since } else { self.since.max(answered_at) };
         since + self.timeout
+    }
+
+    /// Whether it was asked for once, and nothing of it has come.
+    pub(crate) const fn is_unanswered(&self) -> bool {
+        self.tries == 0 && self.missing == first_bits(self.count)
     }
 
     /// Which frame of this block has this number, if any.

@@ -14,13 +14,16 @@ use super::{Contents, Endpoint, Message};
 use crate::buffers::{Sink, Source};
 use crate::counters::DropReason;
 use crate::ids::{PeerId, ReceiveId};
-use crate::large::{Block, Job, Pull, first_bits};
+use crate::large::{Block, Job, Pull, Pulls, first_bits};
 use crate::peer::{Expected, Peer};
 use crate::status::RequestError;
 use crate::wire::{self, BULK_PAYLOAD, Notify, REFUSED};
 
 /// So many frames of later requests must come before a block is asked for again.
 const LATER: u32 = 8;
+/// A request of which nothing has come may have been overtaken by so many on its way; their frames
+/// say nothing of it.
+const OVERTAKEN_BY: u64 = 2;
 /// At least so long a missing frame may be late after the last of its block.
 const LATENESS: Duration = Duration::from_micros(100);
 
@@ -198,7 +201,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 false => pto,
             };
         }
-        let asks_again = is_overtaken(peer, request, count);
+        let asks_again =
+            self.pulls.is_overtaken(peer, now, (request, count), lateness.max(LATENESS));
         if is_complete {
             remove_block(peer, name, index);
         }
@@ -344,12 +348,26 @@ fn remove_block(peer: &mut Peer, pull: u32, index: u32) {
     }
 }
 
-/// Counts that so many answers to this request have come: whether they show that frames of an
-/// earlier one are lost.
-fn is_overtaken(peer: &mut Peer, request: u64, answers: u32) -> bool {
-    let Some(earliest) = peer.requested.front_mut().filter(|block| block.request < request) else {
-        return false;
-    };
-    earliest.later += answers;
-    earliest.later >= LATER
+impl Pulls {
+    /// Counts that so many answers to this request have come: whether they show that frames of an
+    /// earlier one are lost. If that may be on its way still, it is late soon after the last of
+    /// them.
+    fn is_overtaken(
+        &self,
+        peer: &mut Peer,
+        now: Instant,
+        (request, answers): (u64, u32),
+        lateness: Duration,
+    ) -> bool {
+        let earliest = peer.requested.front_mut().filter(|block| block.request < request);
+        let Some(earliest) = earliest else { return false };
+        if earliest.is_unanswered() && request - earliest.request <= OVERTAKEN_BY {
+            if !self.active.get(&earliest.pull).is_some_and(Pull::is_bulk) {
+                (earliest.since, earliest.is_late, earliest.timeout) = (now, true, lateness);
+            }
+            return false;
+        }
+        earliest.later += answers;
+        earliest.later >= LATER
+    }
 }
