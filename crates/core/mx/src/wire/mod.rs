@@ -34,11 +34,10 @@
 //!
 //! The types bear the numbers of their relatives in Open-MX (`omx_wire.h`), the layouts do not.
 //!
-//! **If you add a type, also change**: [`FrameType`] and its name; [`Body`], its layout and both
+//! **If you add a type, also change**: [`FrameType`] and its name; [`Body`] and both
 //! directions in `parse.rs` and `write.rs`; `Endpoint::handle_frame`; `docs/mx-protocol.md`; the
 //! dissector.
 
-mod layout;
 mod parse;
 mod run;
 #[cfg(test)]
@@ -247,6 +246,19 @@ pub enum Body<'a> {
 }
 
 impl Body<'_> {
+    /// Bytes of a message, or of an acknowledgement's list, that follow what has a fixed length.
+    #[must_use]
+    pub const fn data(&self) -> &[u8] {
+        match self {
+            Self::Ack(data)
+            | Self::Small(_, data)
+            | Self::Medium { data, .. }
+            | Self::Rendezvous { head: data, .. }
+            | Self::Reply { data, .. } => data,
+            _ => &[],
+        }
+    }
+
     /// The type of the frame.
     #[must_use]
     pub const fn frame_type(&self) -> FrameType {

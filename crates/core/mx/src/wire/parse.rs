@@ -2,12 +2,6 @@
 
 use core::fmt;
 
-use zerocopy::FromBytes;
-
-use super::layout::{
-    ConnectLayout, HeaderLayout, MediumLayout, NackLayout, NotifyLayout, PullLayout,
-    RendezvousLayout, ReplyLayout, SmallLayout,
-};
 use super::write::crc32c;
 use super::{
     BITMAP, Body, CHECKSUM, Connect, ConnectStatus, FLAG_ASK, FLAG_CRC, FLAG_FULL, FLAG_MARK,
@@ -47,135 +41,135 @@ impl core::error::Error for Malformed {}
 /// # Errors
 /// If it is no frame of this protocol; the checksum is looked at where there is one.
 pub fn parse(bytes: &[u8]) -> Result<(Header, Body<'_>), Malformed> {
-    let (layout, rest) = HeaderLayout::read_from_prefix(bytes).map_err(|_| Malformed::Truncated)?;
-    let length = usize::from(layout.length.get());
+    let (head, rest) = bytes.split_first_chunk().ok_or(Malformed::Truncated)?;
+    let (frame_type, header, length) = header(head);
     let body = rest.get(..length).ok_or(Malformed::Truncated)?;
-    let header = header(&layout);
     if header.crc {
         let sum = rest[length..].first_chunk::<CHECKSUM>().ok_or(Malformed::Truncated)?;
         if crc32c(&bytes[..HEADER + length]) != u32::from_be_bytes(*sum) {
             return Err(Malformed::BadChecksum);
         }
     }
-    let frame_type = FrameType::from_number(layout.frame_type).ok_or(Malformed::UnknownType)?;
-    Ok((header, parse_body(frame_type, body)?))
+    let frame_type = FrameType::from_number(frame_type).ok_or(Malformed::UnknownType)?;
+    Ok((header, parse_body(frame_type, Reader(body))?))
 }
 
 /// Reads what comes before the data of a reply without a checksum: its header, the name of the
 /// transfer, and the number of the frame.
 pub(crate) fn parse_reply_head(head: &[u8; RUN_HEAD]) -> Option<(Header, u32, u32)> {
-    let (layout, rest) = HeaderLayout::read_from_prefix(head).ok()?;
-    let reply = ReplyLayout::read_from_bytes(rest).ok()?;
-    let header = header(&layout);
-    let is_reply = layout.frame_type == FrameType::Reply as u8 && !header.crc;
-    is_reply.then_some((header, reply.pull.get(), reply.index.get()))
+    let (first, rest) = head.split_first_chunk()?;
+    let (frame_type, header, _) = header(first);
+    let mut body = Reader(rest);
+    let is_reply = frame_type == FrameType::Reply as u8 && !header.crc;
+    is_reply.then_some((header, body.u32().ok()?, body.u32().ok()?))
 }
 
-fn header(layout: &HeaderLayout) -> Header {
-    Header {
-        marked: layout.flags & FLAG_MARK != 0,
-        crc: layout.flags & FLAG_CRC != 0,
-        full: layout.flags & FLAG_FULL != 0,
-        ask: layout.flags & FLAG_ASK != 0,
-        to: layout.to,
-        from: layout.from,
-        token: layout.token.get(),
-        seq: Seq(layout.seq.get()),
-        ack: Seq(layout.ack.get()),
-        credit: layout.credit.get(),
-        window: layout.window.get(),
+/// The number of the type, what the header says, and how long the body is.
+fn header(bytes: &[u8; HEADER]) -> (u8, Header, usize) {
+    let u32_at = |at: usize| u32::from_be_bytes([0, 1, 2, 3].map(|byte| bytes[at + byte]));
+    let u16_at = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+    let flags = bytes[1];
+    let header = Header {
+        marked: flags & FLAG_MARK != 0,
+        crc: flags & FLAG_CRC != 0,
+        full: flags & FLAG_FULL != 0,
+        ask: flags & FLAG_ASK != 0,
+        to: bytes[2],
+        from: bytes[3],
+        token: u32_at(4),
+        seq: Seq(u32_at(8)),
+        ack: Seq(u32_at(12)),
+        credit: u32_at(16),
+        window: u16_at(20),
+    };
+    (bytes[0], header, u16_at(22).into())
+}
+
+/// What is left of a body.
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let (first, rest) = self.0.split_first_chunk().ok_or(Malformed::Truncated)?;
+        self.0 = rest;
+        Ok(*first)
+    }
+
+    fn u16(&mut self) -> Result<u16, Malformed> {
+        self.take().map(u16::from_be_bytes)
+    }
+
+    fn u32(&mut self) -> Result<u32, Malformed> {
+        self.take().map(u32::from_be_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64, Malformed> {
+        self.take().map(u64::from_be_bytes)
     }
 }
 
-fn parse_body(frame_type: FrameType, body: &[u8]) -> Result<Body<'_>, Malformed> {
+fn parse_body(frame_type: FrameType, mut body: Reader<'_>) -> Result<Body<'_>, Malformed> {
     Ok(match frame_type {
-        FrameType::Ack => {
-            Body::Ack(if body.len() <= BITMAP { body } else { return Err(Malformed::BadField) })
-        }
-        FrameType::Connect => Body::Connect(connect(&fixed(body)?.0)?),
-        FrameType::Small => {
-            let (layout, data): (SmallLayout, _) = fixed(body)?;
-            Body::Small(layout.match_info.get(), data)
-        }
+        FrameType::Ack if body.0.len() > BITMAP => return Err(Malformed::BadField),
+        FrameType::Ack => Body::Ack(body.0),
+        FrameType::Connect => Body::Connect(connect(&mut body)?),
+        FrameType::Small => Body::Small(body.u64()?, body.0),
         FrameType::Medium => medium(body)?,
         FrameType::Rendezvous => {
-            let (layout, rest): (RendezvousLayout, _) = fixed(body)?;
-            Body::Rendezvous {
-                match_info: layout.match_info.get(),
-                total: layout.total.get(),
-                region: layout.region.get(),
-                head: &rest[..rest.len().min(HEAD)],
-            }
+            let (match_info, total, region) = (body.u64()?, body.u64()?, body.u32()?);
+            let head = &body.0[..body.0.len().min(HEAD)];
+            Body::Rendezvous { match_info, total, region, head }
         }
-        FrameType::Pull => {
-            let layout: PullLayout = fixed(body)?.0;
-            Body::Pull(Pull {
-                region: layout.region.get(),
-                pull: layout.pull.get(),
-                offset: layout.offset.get(),
-                wanted: layout.wanted.get(),
-                first: layout.first.get(),
-                payload: layout.payload.get(),
-            })
-        }
-        FrameType::Reply => {
-            let (layout, data): (ReplyLayout, _) = fixed(body)?;
-            Body::Reply { pull: layout.pull.get(), index: layout.index.get(), data }
-        }
-        FrameType::Notify => {
-            let layout: NotifyLayout = fixed(body)?.0;
-            let (region, delivered) = (layout.region.get(), layout.delivered.get());
-            Body::Notify(Notify { region, delivered })
-        }
+        FrameType::Pull => Body::Pull(Pull {
+            region: body.u32()?,
+            pull: body.u32()?,
+            offset: body.u64()?,
+            wanted: body.u32()?,
+            first: body.u32()?,
+            payload: body.u16()?,
+        }),
+        FrameType::Reply => Body::Reply { pull: body.u32()?, index: body.u32()?, data: body.0 },
+        FrameType::Notify => Body::Notify(Notify { region: body.u32()?, delivered: body.u64()? }),
         FrameType::Nack => {
-            let layout: NackLayout = fixed(body)?.0;
-            let reason = match layout.reason {
+            let token = body.u32()?;
+            let [reason, ..] = body.take::<4>()?;
+            let reason = match reason {
                 1 => NackReason::NoEndpoint,
                 2 => NackReason::BadToken,
                 _ => return Err(Malformed::BadField),
             };
-            Body::Nack(Nack { token: layout.token.get(), reason })
+            Body::Nack(Nack { token, reason })
         }
         FrameType::Probe => Body::Probe,
         FrameType::Close => Body::Close,
     })
 }
 
-/// The part of fixed length, and what follows it.
-fn fixed<T: FromBytes>(body: &[u8]) -> Result<(T, &[u8]), Malformed> {
-    T::read_from_prefix(body).map_err(|_| Malformed::Truncated)
-}
-
 /// A piece lies within its message, and only an empty message has an empty piece.
-fn medium(body: &[u8]) -> Result<Body<'_>, Malformed> {
-    let (layout, data): (MediumLayout, _) = fixed(body)?;
-    let (total, offset) = (layout.total.get(), layout.offset.get());
+fn medium(mut body: Reader<'_>) -> Result<Body<'_>, Malformed> {
+    let (match_info, total, offset) = (body.u64()?, body.u32()?, body.u32()?);
+    let data = body.0;
     let end = u64::from(offset) + data.len() as u64;
     if end > total.into() || (data.is_empty() && total > 0) {
         return Err(Malformed::BadField);
     }
-    Ok(Body::Medium { match_info: layout.match_info.get(), total, offset, data })
+    Ok(Body::Medium { match_info, total, offset, data })
 }
 
-fn connect(layout: &ConnectLayout) -> Result<Connect, Malformed> {
-    Ok(Connect {
-        instance: layout.instance.get(),
-        token: layout.token.get(),
-        key: layout.key.get(),
-        version: layout.version.get(),
-        mtu: layout.mtu.get(),
-        status: match layout.status {
-            0 => ConnectStatus::Request,
-            1 => ConnectStatus::Accepted,
-            2 => ConnectStatus::BadKey,
-            3 => ConnectStatus::BadVersion,
-            4 => ConnectStatus::Busy,
-            _ => return Err(Malformed::BadField),
-        },
-        crc: match layout.crc {
-            0 => false,
-            1 => true,
-            _ => return Err(Malformed::BadField),
-        },
-    })
+fn connect(body: &mut Reader<'_>) -> Result<Connect, Malformed> {
+    let (instance, token, key) = (body.u64()?, body.u32()?, body.u32()?);
+    let (version, mtu) = (body.u16()?, body.u16()?);
+    let [status, crc, ..] = body.take::<4>()?;
+    let status = match status {
+        0 => ConnectStatus::Request,
+        1 => ConnectStatus::Accepted,
+        2 => ConnectStatus::BadKey,
+        3 => ConnectStatus::BadVersion,
+        4 => ConnectStatus::Busy,
+        _ => return Err(Malformed::BadField),
+    };
+    if crc > 1 {
+        return Err(Malformed::BadField);
+    }
+    Ok(Connect { instance, token, key, version, mtu, status, crc: crc == 1 })
 }

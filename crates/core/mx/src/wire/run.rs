@@ -6,9 +6,6 @@
 //! a sender hands hundreds of kilobytes to the kernel at once, straight from the message. At the
 //! other end [`Run`] makes frames of them again, while they come.
 
-use zerocopy::{FromBytes, IntoBytes};
-
-use super::layout::{HeaderLayout, ReplyLayout};
 use super::write::overhead;
 use super::{FLAG_ASK, FLAG_CRC, FrameType, HEADER};
 use crate::config::BLOCK_FRAMES;
@@ -23,14 +20,15 @@ pub const BULK_FRAME: usize = BULK_EAGER + overhead(FrameType::Medium, true);
 pub const RUN_FRAMES: u32 = BLOCK_FRAMES;
 /// Bytes of the longest run.
 pub const RUN: usize = RUN_HEAD + RUN_FRAMES as usize * BULK_PAYLOAD;
+/// Where the length of the body stands in a header.
+const LENGTH_AT: usize = HEADER - 2;
 /// Bytes of a reply before its data.
 pub const RUN_HEAD: usize = overhead(FrameType::Reply, false);
 
 /// A run whose data are still to come.
 #[derive(Debug)]
 pub struct Run {
-    header: HeaderLayout,
-    reply: ReplyLayout,
+    head: [u8; RUN_HEAD],
     left: usize,
 }
 
@@ -38,11 +36,9 @@ impl Run {
     /// The run of this head and so many bytes after it; `None` if there is no such run.
     #[must_use]
     pub fn new(head: &[u8; RUN_HEAD], data: usize) -> Option<Self> {
-        let (header, rest) = HeaderLayout::read_from_prefix(head).ok()?;
-        let reply = ReplyLayout::read_from_bytes(rest).ok()?;
-        let is_reply = header.frame_type == FrameType::Reply as u8 && header.flags & FLAG_CRC == 0;
+        let is_reply = head[0] == FrameType::Reply as u8 && head[1] & FLAG_CRC == 0;
         let is_long = BULK_PAYLOAD < data && data <= RUN - RUN_HEAD;
-        (is_reply && is_long).then_some(Self { header, reply, left: data })
+        (is_reply && is_long).then_some(Self { head: *head, left: data })
     }
 
     /// Bytes of data in the next frame; 0 at the end.
@@ -60,17 +56,13 @@ impl Run {
     /// The head of the next frame, which comes before its data.
     #[must_use]
     pub fn head(&self) -> [u8; RUN_HEAD] {
-        let length = self.next();
-        let mut header = self.header;
-        header.length = ((RUN_HEAD - HEADER + length) as u16).into();
+        let (length, mut head) = (self.next(), self.head);
+        head[LENGTH_AT..HEADER]
+            .copy_from_slice(&((RUN_HEAD - HEADER + length) as u16).to_be_bytes());
         if self.left > length {
             // What it asks for, it asks for after the last one.
-            header.flags &= !FLAG_ASK;
+            head[1] &= !FLAG_ASK;
         }
-        let mut head = [0; RUN_HEAD];
-        let (first, second) = head.split_at_mut(HEADER);
-        first.copy_from_slice(header.as_bytes());
-        second.copy_from_slice(self.reply.as_bytes());
         head
     }
 
@@ -84,6 +76,8 @@ impl Run {
     pub fn advance(&mut self, bytes: usize) {
         self.left -= bytes;
         let frames = bytes.div_ceil(BULK_PAYLOAD) as u32;
-        self.reply.index = self.reply.index.get().wrapping_add(frames).into();
+        let index = &mut self.head[RUN_HEAD - size_of::<u32>()..];
+        let next = index.iter().fold(0, |number, byte| number << 8 | u32::from(*byte));
+        index.copy_from_slice(&next.wrapping_add(frames).to_be_bytes());
     }
 }

@@ -160,14 +160,8 @@ fn kind_and_payload(frame: &[u8]) -> (Option<FrameType>, usize) {
         return (Some(FrameType::Reply), data.len());
     }
     let (_, body) = wire::parse(frame).expect("a frame of an endpoint is well-formed");
-    let data = match body {
-        Body::Small(_, data)
-        | Body::Medium { data, .. }
-        | Body::Rendezvous { head: data, .. }
-        | Body::Reply { data, .. } => data,
-        _ => &[],
-    };
-    (Some(body.frame_type()), data.len())
+    let is_ack = matches!(body, Body::Ack(_));
+    (Some(body.frame_type()), if is_ack { 0 } else { body.data().len() })
 }
 
 pub(crate) fn frame_type(frame: &[u8]) -> FrameType {
