@@ -2,65 +2,32 @@
 
 use crate::wire::FrameType;
 
-/// Why a frame was of no use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DropReason {
-    /// It is no frame of this protocol, or its checksum is wrong.
-    Malformed,
-    /// It has no checksum, although the peers agreed on one, or it would change a connection.
-    NoChecksum,
-    /// It is for another endpoint.
-    NotForUs,
-    /// It comes from an endpoint that is not a peer, or not any more.
-    Stranger,
-    /// Its token is not the one that the peer was given.
-    BadToken,
-    /// It has come before.
-    Duplicate,
-    /// It is beyond what was permitted, in number or in bytes.
-    BeyondWindow,
-    /// It came early, and there is no memory to keep it.
-    NoMemory,
-    /// It acknowledges what was never sent, or names what is not there.
-    Stale,
-    /// The answer to a stranger had to be left out: there were too many.
-    TooManyStrays,
-    /// It asks to connect, and has to ask again: there are too many peers, or too many of its host.
-    TooManyPeers,
-}
-
-impl DropReason {
-    /// All reasons, in the order of [`Counters::dropped`].
-    pub const ALL: [Self; 11] = [
-        Self::Malformed,
-        Self::NoChecksum,
-        Self::NotForUs,
-        Self::Stranger,
-        Self::BadToken,
-        Self::Duplicate,
-        Self::BeyondWindow,
-        Self::NoMemory,
-        Self::Stale,
-        Self::TooManyStrays,
-        Self::TooManyPeers,
-    ];
-
-    /// Its name in lists of counters.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Malformed => "malformed",
-            Self::NoChecksum => "no-checksum",
-            Self::NotForUs => "not-for-us",
-            Self::Stranger => "stranger",
-            Self::BadToken => "bad-token",
-            Self::Duplicate => "duplicate",
-            Self::BeyondWindow => "beyond-window",
-            Self::NoMemory => "no-memory",
-            Self::Stale => "stale",
-            Self::TooManyStrays => "too-many-strays",
-            Self::TooManyPeers => "too-many-peers",
-        }
+named! {
+    /// Why a frame was of no use.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum DropReason {
+        /// It is no frame of this protocol, or its checksum is wrong.
+        Malformed => "malformed",
+        /// It has no checksum, although the peers agreed on one, or it would change a connection.
+        NoChecksum => "no-checksum",
+        /// It is for another endpoint.
+        NotForUs => "not-for-us",
+        /// It comes from an endpoint that is not a peer, or not any more.
+        Stranger => "stranger",
+        /// Its token is not the one that the peer was given.
+        BadToken => "bad-token",
+        /// It has come before.
+        Duplicate => "duplicate",
+        /// It is beyond what was permitted, in number or in bytes.
+        BeyondWindow => "beyond-window",
+        /// It came early, and there is no memory to keep it.
+        NoMemory => "no-memory",
+        /// It acknowledges what was never sent, or names what is not there.
+        Stale => "stale",
+        /// The answer to a stranger had to be left out: there were too many.
+        TooManyStrays => "too-many-strays",
+        /// It asks to connect, and has to ask again: there are too many peers, or too many of its host.
+        TooManyPeers => "too-many-peers",
     }
 }
 

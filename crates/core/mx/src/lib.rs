@@ -3,6 +3,31 @@
 #![forbid(unsafe_code)]
 extern crate alloc;
 
+/// An enumeration whose values have names.
+macro_rules! named {
+    ($(#[$about:meta])* pub enum $Type:ident {
+        $($(#[$what:meta])* $value:ident $(= $number:literal)? => $name:literal,)+
+    }) => {
+        $(#[$about])*
+        pub enum $Type {
+            $($(#[$what])* $value $(= $number)?,)+
+        }
+
+        impl $Type {
+            /// All of them, in order.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$value),+];
+
+            /// Its name in counters, settings and captures.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$value => $name,)+
+                }
+            }
+        }
+    };
+}
+
 pub mod address;
 pub mod buffers;
 pub mod config;
@@ -12,7 +37,6 @@ pub mod ids;
 mod large;
 pub mod matching;
 pub mod outgoing;
-mod pattern;
 mod peer;
 pub mod seq;
 pub mod status;

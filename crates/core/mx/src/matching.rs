@@ -10,10 +10,47 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use crate::config::ContextBits;
-use crate::ids::{MessageId, PeerId, ReceiveId};
-pub use crate::pattern::Match;
-use crate::pattern::Pattern;
-use crate::waiting::{Waiting, WaitingMessages};
+use crate::ids::{PeerId, ReceiveId};
+use crate::waiting::WaitingMessages;
+
+/// The messages that a receive takes: those whose match information agrees with `info` in all bits
+/// of `mask`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Match {
+    /// The match information that is wanted.
+    pub info: u64,
+    /// The bits of it that count.
+    pub mask: u64,
+}
+
+impl Match {
+    /// Fits every message.
+    pub const ANY: Self = Self { info: 0, mask: 0 };
+
+    /// Messages with exactly this match information.
+    #[must_use]
+    pub const fn exact(info: u64) -> Self {
+        Self { info, mask: !0 }
+    }
+
+    /// Whether a message with this match information fits.
+    #[must_use]
+    pub const fn accepts(self, match_info: u64) -> bool {
+        (match_info ^ self.info) & self.mask == 0
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pattern {
+    pub(crate) source: Option<PeerId>,
+    pub(crate) wanted: Match,
+}
+
+impl Pattern {
+    pub(crate) fn fits(&self, match_info: u64, source: PeerId) -> bool {
+        self.wanted.accepts(match_info) && self.source.is_none_or(|wanted| wanted == source)
+    }
+}
 
 /// Receives that wait for messages, and messages that wait for receives.
 #[derive(Debug)]
@@ -21,17 +58,13 @@ pub(crate) struct Matching {
     bits: ContextBits,
     posted: BTreeMap<u16, VecDeque<(ReceiveId, Pattern)>>,
     /// The messages of all contexts. A mask covers the context, so those of others never fit.
-    waiting: WaitingMessages,
+    pub(crate) waiting: WaitingMessages,
 }
 
 impl Matching {
     pub(crate) fn new(bits: ContextBits) -> Self {
         let (posted, waiting) = (BTreeMap::new(), WaitingMessages::default());
         Self { bits, posted, waiting }
-    }
-
-    pub(crate) fn waiting(&self) -> u32 {
-        self.waiting.len() as u32
     }
 
     pub(crate) fn posted(&self) -> usize {
@@ -57,39 +90,11 @@ impl Matching {
         posted.remove(place?).map(|(receive, _)| receive)
     }
 
-    pub(crate) fn keep(&mut self, message: MessageId, match_info: u64, source: PeerId) {
-        self.waiting.push(Waiting { message, match_info, source });
-    }
-
-    /// The first message that fits, which goes on waiting.
-    pub(crate) fn find(&mut self, pattern: &Pattern, compared: &mut u64) -> Option<MessageId> {
-        self.waiting.find(pattern, compared)
-    }
-
-    /// The first message that fits; it waits no longer.
-    pub(crate) fn take(&mut self, pattern: &Pattern, compared: &mut u64) -> Option<MessageId> {
-        self.waiting.take(pattern, compared)
-    }
-
     /// A receive waits no longer; false if it did not.
     pub(crate) fn withdraw(&mut self, receive: ReceiveId, match_info: u64) -> bool {
         let Some(posted) = self.posted.get_mut(&self.bits.of(match_info)) else { return false };
         let place = posted.iter().position(|(waiting, _)| *waiting == receive);
         place.is_some_and(|place| posted.remove(place).is_some())
-    }
-
-    /// No message of this peer waits any longer that `gone` says so of.
-    pub(crate) fn drop_messages(
-        &mut self,
-        source: PeerId,
-        compared: &mut u64,
-        gone: impl FnMut(MessageId) -> bool,
-    ) {
-        self.waiting.remove_from(source, compared, gone);
-    }
-
-    pub(crate) fn drop_all_messages(&mut self) {
-        self.waiting = WaitingMessages::default();
     }
 
     /// The receives that name this peer wait no longer; each is passed to `gone`.

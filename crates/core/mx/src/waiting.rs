@@ -10,7 +10,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use crate::ids::{MessageId, PeerId};
-use crate::pattern::Pattern;
+use crate::matching::Pattern;
 
 /// So many of the oldest messages have no index: it costs as much as a look at some hundred.
 const NEAR: usize = 256;
@@ -44,8 +44,8 @@ enum WaitingPosition {
 }
 
 impl WaitingMessages {
-    pub(crate) fn len(&self) -> usize {
-        self.near.len() + self.far.messages.len()
+    pub(crate) fn len(&self) -> u32 {
+        (self.near.len() + self.far.messages.len()) as u32
     }
 
     pub(crate) fn push(&mut self, waiting: Waiting) {

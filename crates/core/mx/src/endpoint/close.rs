@@ -11,6 +11,7 @@ use crate::buffers::{Sink, Source};
 use crate::ids::PeerId;
 use crate::peer::{ConnectionState, Item};
 use crate::status::{Event, RequestError};
+use crate::waiting::WaitingMessages;
 use crate::wire::{Header, Notify, REFUSED};
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
@@ -51,7 +52,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// No receive will take what waits. Two that close would wait for each other, if it went on
     /// taking up room, or promised to be pulled.
     fn drop_waiting(&mut self, now: Instant) {
-        self.matching.drop_all_messages();
+        self.matching.waiting = WaitingMessages::default();
         let ids: Vec<_> = self.messages.keys().collect();
         for id in ids {
             let Some(Message { source, contents, .. }) = self.remove_message(id) else { continue };
@@ -148,7 +149,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let claimed = self.claimed.iter().filter(|(peer, _)| *peer == id);
         let claimed = claimed.map(|(_, message)| *message);
         let mut gone: Vec<_> = claimed.filter(|message| is_gone(*message)).collect();
-        matching.drop_messages(id, &mut counters.compared, |message| {
+        matching.waiting.remove_from(id, &mut counters.compared, |message| {
             let gone_now = is_gone(message);
             gone.extend(gone_now.then_some(message));
             gone_now

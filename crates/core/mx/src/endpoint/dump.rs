@@ -26,7 +26,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             self.peers.addresses().count(),
             self.sends.len(),
             self.matching.posted(),
-            self.matching.waiting(),
+            self.matching.waiting.len(),
             self.regions.announced.len(),
             self.coming().count(),
             self.pulls.in_flight,

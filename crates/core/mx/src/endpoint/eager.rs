@@ -143,7 +143,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             }
             EagerTarget::Message(message) => {
                 let compared = &mut self.counters.compared;
-                self.matching.drop_messages(id, compared, |waiting| waiting == message);
+                self.matching.waiting.remove_from(id, compared, |waiting| waiting == message);
                 if self.remove_message(message).is_some()
                     && let Some(peer) = self.peers.get_mut(id)
                 {

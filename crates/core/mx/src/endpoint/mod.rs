@@ -259,7 +259,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             charged_bytes: self.peers.slots.values().map(|peer| u64::from(peer.unexpected)).sum(),
             reserved_bytes: self.reserved_bytes,
             early_bytes: self.early_bytes,
-            waiting: self.matching.waiting(),
+            waiting: self.matching.waiting.len(),
             posted: self.matching.posted(),
             pulling: self.pulls.in_flight,
             jobs: self.peers.slots.values().map(|peer| peer.jobs.len() + peer.parked.len()).sum(),

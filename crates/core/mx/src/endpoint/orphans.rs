@@ -43,7 +43,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     fn drop_orphans(&mut self, id: PeerId) {
         let mut gone = Vec::new();
-        self.matching.drop_messages(id, &mut self.counters.compared, |message| {
+        self.matching.waiting.remove_from(id, &mut self.counters.compared, |message| {
             gone.push(message);
             true
         });

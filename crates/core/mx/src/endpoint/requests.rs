@@ -8,8 +8,7 @@ use super::reads::Announced;
 use super::{Contents, Endpoint, Message, Receiving, Sending};
 use crate::buffers::{Sink, Source};
 use crate::ids::{MessageId, PeerId, ReceiveId, SendId};
-use crate::matching::Match;
-use crate::pattern::Pattern;
+use crate::matching::{Match, Pattern};
 use crate::peer::{EagerTarget, Item};
 use crate::status::{Event, Refusal, RequestError, Status};
 
@@ -116,7 +115,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if self.closing {
             return Err(Refusal::Closing);
         }
-        let waiting = self.matching.take(&pattern, &mut self.counters.compared);
+        let waiting = self.matching.waiting.take(&pattern, &mut self.counters.compared);
         if let (None, Some(source)) = (waiting, source)
             && self.peers.get(source).is_none()
         {
@@ -147,14 +146,21 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         sink: R,
         context: u64,
     ) -> Result<ReceiveId, Refusal> {
-        let Some(Message { match_info, .. }) = self.messages.get(message) else {
-            return Err(Refusal::NoMessage);
-        };
-        let match_info = *match_info;
-        let receiving = Receiving { sink, match_info, context, quiet: false };
-        let receive = self.receives.insert(receiving);
+        self.take_message(now, message, sink, context, false).ok_or(Refusal::NoMessage)
+    }
+
+    fn take_message(
+        &mut self,
+        now: Instant,
+        message: MessageId,
+        sink: R,
+        context: u64,
+        quiet: bool,
+    ) -> Option<ReceiveId> {
+        let match_info = self.messages.get(message)?.match_info;
+        let receive = self.receives.insert(Receiving { sink, match_info, context, quiet });
         self.bind(now, receive, message);
-        Ok(receive)
+        Some(receive)
     }
 
     /// The first message that fits and that no receive has taken (`mx_iprobe`). It goes on waiting.
@@ -169,6 +175,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let pattern = self.pattern(source, wanted)?;
         Ok(self
             .matching
+            .waiting
             .find(&pattern, &mut self.counters.compared)
             .and_then(|message| self.found(message)))
     }
@@ -181,7 +188,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         wanted: Match,
     ) -> Result<Option<ProbedMessage>, Refusal> {
         let pattern = self.pattern(source, wanted)?;
-        let message = self.matching.take(&pattern, &mut self.counters.compared);
+        let message = self.matching.waiting.take(&pattern, &mut self.counters.compared);
         let found = message.and_then(|message| self.found(message));
         self.claimed.extend(found.map(|found| (found.peer, found.message)));
         Ok(found)
@@ -190,12 +197,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// Receives a message that was claimed into a place that is not read, `nowhere`, which need
     /// not have any room. False if it is there no longer.
     pub fn discard(&mut self, now: Instant, message: MessageId, nowhere: R) -> bool {
-        let Some(Message { match_info, .. }) = self.messages.get(message) else { return false };
-        let match_info = *match_info;
-        let receiving = Receiving { sink: nowhere, match_info, context: 0, quiet: true };
-        let receive = self.receives.insert(receiving);
-        self.bind(now, receive, message);
-        true
+        self.take_message(now, message, nowhere, 0, true).is_some()
     }
 
     fn found(&self, message: MessageId) -> Option<ProbedMessage> {

@@ -16,6 +16,7 @@ use crate::buffers::{Sink, Source};
 use crate::config::Config;
 use crate::ids::{MessageId, PeerId, ReceiveId};
 use crate::peer::Peer;
+use crate::waiting::Waiting;
 
 /// So many messages of each peer may wait, whatever others have sent.
 const LEAST: u32 = 64;
@@ -63,7 +64,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     pub(super) fn keep_message(&mut self, message: Message) -> MessageId {
         let Message { source, match_info, .. } = message;
         let id = self.messages.insert(message);
-        self.matching.keep(id, match_info, source);
+        self.matching.waiting.push(Waiting { message: id, match_info, source });
         self.counters.unexpected += 1;
         if let Some(peer) = self.peers.get_mut(source) {
             peer.waiting += 1;

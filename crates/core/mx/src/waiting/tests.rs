@@ -5,7 +5,7 @@ use base::prng::Prng;
 use slotmap::SlotMap;
 
 use super::*;
-use crate::pattern::Match;
+use crate::matching::Match;
 
 fn peers(count: usize) -> Vec<PeerId> {
     let mut names = SlotMap::with_key();
@@ -50,7 +50,7 @@ fn the_first_that_fits_is_found_among_any() {
                 place.map(|place| all.remove(place));
             }
         }
-        assert_eq!(waiting.len(), all.len());
+        assert_eq!(waiting.len(), all.len() as u32);
     }
     assert!(compared > 0);
 }

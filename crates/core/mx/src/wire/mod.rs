@@ -77,74 +77,43 @@ pub const HEAD: usize = 16;
 /// never asks for the message.
 pub const REFUSED: u64 = u64::MAX;
 
-/// What a frame is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum FrameType {
-    /// An acknowledgement that no other frame could take along.
-    Ack = 35,
-    /// A request to connect, or the answer to one.
-    Connect = 36,
-    /// A whole message.
-    Small = 38,
-    /// A piece of an eager message.
-    Medium = 39,
-    /// There is a large message; its receiver may pull it.
-    Rendezvous = 40,
-    /// The receiver of a large message asks for up to 32 frames of it.
-    Pull = 41,
-    /// One of these frames.
-    Reply = 42,
-    /// The receiver has what it wanted of a large message.
-    Notify = 43,
-    /// The sender has a frame back that was refused.
-    Nack = 44,
-    /// Are you there?
-    Probe = 46,
-    /// Nothing more will come from this endpoint.
-    Close = 47,
+named! {
+    /// What a frame is for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[repr(u8)]
+    pub enum FrameType {
+        /// An acknowledgement that no other frame could take along.
+        Ack = 35 => "ack",
+        /// A request to connect, or the answer to one.
+        Connect = 36 => "connect",
+        /// A whole message.
+        Small = 38 => "small",
+        /// A piece of an eager message.
+        Medium = 39 => "medium",
+        /// There is a large message; its receiver may pull it.
+        Rendezvous = 40 => "rendezvous",
+        /// The receiver of a large message asks for up to 32 frames of it.
+        Pull = 41 => "pull",
+        /// One of these frames.
+        Reply = 42 => "reply",
+        /// The receiver has what it wanted of a large message.
+        Notify = 43 => "notify",
+        /// The sender has a frame back that was refused.
+        Nack = 44 => "nack",
+        /// Are you there?
+        Probe = 46 => "probe",
+        /// Nothing more will come from this endpoint.
+        Close = 47 => "close",
+    }
 }
 
 impl FrameType {
-    /// All types, in the order of their numbers.
-    pub const ALL: [Self; 11] = [
-        Self::Ack,
-        Self::Connect,
-        Self::Small,
-        Self::Medium,
-        Self::Rendezvous,
-        Self::Pull,
-        Self::Reply,
-        Self::Notify,
-        Self::Nack,
-        Self::Probe,
-        Self::Close,
-    ];
-
     /// Its place in [`FrameType::ALL`].
     #[must_use]
     pub const fn index(self) -> usize {
         let number = self as usize;
         // No type has the numbers 37 and 45.
         number - Self::Ack as usize - (number > 37) as usize - (number > 45) as usize
-    }
-
-    /// Its name in counters, settings and captures.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ack => "ack",
-            Self::Connect => "connect",
-            Self::Small => "small",
-            Self::Medium => "medium",
-            Self::Rendezvous => "rendezvous",
-            Self::Pull => "pull",
-            Self::Reply => "reply",
-            Self::Notify => "notify",
-            Self::Nack => "nack",
-            Self::Probe => "probe",
-            Self::Close => "close",
-        }
     }
 
     /// Whether such frames are numbered, acknowledged, and processed in order.

@@ -132,19 +132,6 @@ fn requests_and_ends_of_transfers_share_the_mark_of_what_follows() {
     assert_eq!(kinds(&requests), [pull, pull, pull, (FrameType::Small, true)]);
 }
 
-#[test]
-fn the_last_bears_the_marks_of_those_before_it() {
-    let with = |marks| sent(Config { marks, ..Config::default() }, &[100_000, 8]);
-    let kinds = |one, other| vec![(FrameType::Rendezvous, one), (FrameType::Small, other)];
-    assert_eq!(with(Marks::ALL), kinds(false, true));
-    assert_eq!(with(Marks::RENDEZVOUS), kinds(false, true));
-    assert_eq!(with(Marks::SMALL), kinds(false, true));
-    assert_eq!(
-        with(Marks::ALL.without(Marks::SMALL).without(Marks::RENDEZVOUS)),
-        kinds(false, false)
-    );
-}
-
 /// A port takes one frame of three and is full. Meanwhile the peer forbids new messages.
 #[test]
 fn a_mark_that_was_counted_upon_comes_without_its_frame() {
@@ -193,18 +180,4 @@ fn frames_that_come_again_keep_their_marks() {
     again.extend(batch(&mut pair.ends[0], pair.now + secs(1)));
     assert!(again.len() > 3, "{} frames came again", again.len());
     assert!(again.iter().all(|frame| is_marked(frame)), "{:?}", kinds(&again));
-}
-
-#[test]
-fn frames_half_way_are_marked_on_request() {
-    let marks = Marks::ALL.with(Marks::HALFWAY);
-    let config = Config { marks, ..Config::default() };
-    // 23 frames: the twelfth has eleven before it and eleven behind it.
-    assert_eq!(marked(&sent(config, &[32_768])), [11, 22]);
-    assert_eq!(marked(&sent(Config::default(), &[32_768])), [22]);
-    // Of two messages the second: the host is busy with the first.
-    assert_eq!(marked(&sent(config, &[32_768; 2])), [22, 23 + 11, 23 + 22]);
-    // Fewer than eight are too few.
-    assert_eq!(marked(&sent(config, &[10_000])), [6]);
-    assert_eq!(marked(&sent(config, &[11_000])), [3, 7]);
 }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use crate::support::{Engine, EnginePair, address, frame_type, pattern, secs};
+use crate::support::{Engine, EnginePair, frame_type, pattern, secs};
 use base::time::Duration;
 use mx::config::Config;
 use mx::endpoint::Usage;
@@ -28,41 +28,6 @@ fn without(nth: usize, unwanted: FrameType) -> (EnginePair, [mx::ids::PeerId; 2]
 
 fn has_received(event: &Event<Vec<u8>>, result: Result<(), RequestError>) -> bool {
     matches!(event, Event::Received(_, status, _) if status.result == result)
-}
-
-#[test]
-fn a_message_that_breaks_off_gives_its_memory_back() {
-    let (mut pair, [to, _], _) = without(2, FrameType::Medium);
-    pair.ends[0].isend(pair.now, to, 1, pattern(10_000), 0).unwrap();
-    pair.run(Duration::from_millis(10));
-    assert_eq!(pair.ends[1].usage().unexpected_bytes, 10_000);
-    pair.tap = Box::new(|_, _| true);
-    pair.ends[0] = Engine::new(Config::default(), address(0), 5).unwrap();
-    pair.ends[0].connect(pair.now, address(1), 0, secs(1)).unwrap();
-    pair.run(secs(1));
-    assert!(matches!(pair.take(1)[..], [Event::Lost(_, RequestError::Restarted)]));
-    let share = u64::from(Config::default().peer_credit);
-    let mut expected = Usage::default();
-    expected.reserved_bytes = share;
-    assert_eq!(pair.ends[1].usage(), expected);
-}
-
-#[test]
-fn a_message_to_oneself_ends_with_the_endpoint() {
-    let mut pair = EnginePair::new(Config::default());
-    let me = pair.ends[0].connect(pair.now, address(0), 0, secs(1)).unwrap();
-    let send = pair.ends[0].isend(pair.now, me, 1, pattern(10), 6).unwrap();
-    pair.take(0);
-    pair.ends[0].close(pair.now);
-    pair.run(secs(0));
-    let events = pair.take(0);
-    let is_it = |event: &&Event<_>| match event {
-        Event::Sent(id, status) => (*id, status.result) == (send, Err(RequestError::Aborted)),
-        _ => false,
-    };
-    assert_eq!(events.iter().filter(is_it).count(), 1, "{events:?}");
-    assert!(pair.ends[0].is_closed());
-    assert_eq!((pair.ends[0].usage().sends, pair.ends[0].usage().waiting), (0, 0));
 }
 
 #[test]
@@ -137,31 +102,6 @@ fn a_lingering_close_delivers_what_both_have_sent() {
         assert!(matches!(ends.last(), Some(Event::Lost(_, RequestError::Closed))));
         assert!(pair.take(0).iter().any(|event| has_received(event, Err(RequestError::Aborted))));
         assert_eq!(pair.ends[0].open_requests(), (vec![], vec![]));
-    }
-}
-
-#[test]
-fn two_that_close_do_not_wait_for_each_other() {
-    for size in [0, 100_000] {
-        let (mut pair, ids) = EnginePair::connected(Config::default());
-        for (end, id) in ids.into_iter().enumerate() {
-            pair.ends[end].issend(pair.now, id, 1, pattern(size), 0).unwrap();
-        }
-        pair.run(secs(1));
-        // One message is claimed, but will not be received either.
-        pair.ends[0].claim(None, Match::exact(1)).unwrap().unwrap();
-        for end in 0..2 {
-            pair.ends[end].close(pair.now);
-        }
-        pair.run(secs(1));
-        for end in 0..2 {
-            assert!(pair.ends[end].is_closed());
-            let ended = |event: &Event<_>| {
-                matches!(event, Event::Sent(_, status)
-                    if status.result == Err(RequestError::Closed) && status.transferred == 0)
-            };
-            assert!(pair.take(end).iter().any(ended));
-        }
     }
 }
 

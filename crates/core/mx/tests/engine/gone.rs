@@ -69,25 +69,6 @@ fn a_pull_that_is_never_answered_ends_the_connection() {
 }
 
 #[test]
-fn the_rest_of_a_message_that_never_comes_ends_the_connection() {
-    let (mut pair, [to, _]) = EnginePair::connected(config());
-    let mut count = 0;
-    pair.tap = Box::new(move |from, frame| {
-        count += u32::from(from == 0 && frame_type(frame) == FrameType::Medium);
-        from == 1 || frame_type(frame) != FrameType::Medium || count < 3
-    });
-    pair.ends[1].irecv(pair.now, None, Match::exact(1), vec![0; 10_000], 0).unwrap();
-    pair.ends[0].isend(pair.now, to, 1, pattern(10_000), 0).unwrap();
-    pair.run(secs(1));
-    // The end that notices first notifies the other one, which is asked.
-    assert!(
-        has_lost(&mut pair, 1, RequestError::Unreachable)
-            || has_lost(&mut pair, 0, RequestError::Unreachable)
-    );
-    assert!(pair.ends.iter().all(|end| end.usage().sends == 0 && end.usage().posted == 0));
-}
-
-#[test]
 fn one_who_has_no_room_is_only_slow() {
     let config = Config { unexpected_messages: 2, peer_credit: 1_000, ..config() };
     for size in [10, 10_000, 100_000] {
@@ -188,4 +169,54 @@ fn connecting_to_a_peer_asks_whether_it_is_there() {
     pair.ends[1].irecv(pair.now, None, Match::exact(1), vec![0; 10], 0).unwrap();
     pair.run(secs(1));
     assert!(matches!(&pair.take(0)[..], [Event::Sent(_, status)] if status.result == Ok(())));
+}
+
+#[test]
+fn credit_may_run_out_and_is_announced_instead() {
+    let config = Config { peer_credit: 25_000, ..Config::default() };
+    let (mut pair, [to, _]) = EnginePair::connected(config);
+    for _ in 0..4 {
+        pair.ends[0].isend(pair.now, to, 1, pattern(10_000), 0).unwrap();
+        pair.run(secs(1));
+    }
+    let counters = pair.ends[0].counters();
+    assert_eq!((counters.without_credit, counters.sent[FrameType::Rendezvous.index()]), (2, 2));
+    assert_eq!(pair.take(0).len(), 2, "announced messages end when they are received");
+    assert_eq!(pair.ends[1].usage().unexpected_bytes, 20_000);
+    for _ in 0..4 {
+        pair.ends[1].irecv(pair.now, None, Match::exact(1), vec![0; 10_000], 0).unwrap();
+        pair.run(secs(0));
+    }
+    assert_eq!((pair.take(0).len(), pair.take(1).len()), (2, 4));
+    pair.run(secs(1));
+    for _ in 0..2 {
+        pair.ends[0].isend(pair.now, to, 1, pattern(10_000), 0).unwrap();
+    }
+    pair.run(secs(0));
+    assert_eq!(pair.ends[0].counters().without_credit, 2, "credit came back");
+}
+
+#[test]
+fn being_let_in_again_may_be_lost() {
+    let config = Config { unexpected_messages: 1, ..Config::default() };
+    let (mut pair, [to, _]) = EnginePair::connected(config);
+    for number in 0..3 {
+        pair.ends[0].isend(pair.now, to, number, pattern(8), number).unwrap();
+        pair.run(Duration::from_millis(1));
+    }
+    pair.run(Duration::from_millis(1));
+    let mut lost = 0;
+    pair.tap = Box::new(move |from, _| {
+        lost += from;
+        from == 0 || lost > 1
+    });
+    for number in 0..2 {
+        pair.ends[1].irecv(pair.now, None, Match::exact(number), vec![0; 8], number).unwrap();
+    }
+    pair.ends[1].irecv(pair.now, None, Match::exact(2), vec![0; 8], 2).unwrap();
+    let before = pair.now;
+    while !pair.ends[1].open_requests().1.is_empty() {
+        pair.run(Duration::from_millis(1));
+        assert!(pair.now.since(before) < Duration::from_millis(100));
+    }
 }

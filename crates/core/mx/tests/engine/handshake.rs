@@ -42,35 +42,6 @@ fn only_ask(pair: &mut EnginePair) {
 }
 
 #[test]
-fn one_that_answers_and_dies_is_lost() {
-    let mut pair = EnginePair::new(config());
-    pair.tap = Box::new(|from, frame| from == 0 || frame_type(frame) == FrameType::Connect);
-    let a = pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
-    pair.run(secs(6));
-    let [Event::Connected(first, Ok(())), Event::Lost(then, RequestError::Unreachable)] =
-        pair.take(0)[..]
-    else {
-        panic!()
-    };
-    assert_eq!([first, then], [a, a]);
-}
-
-#[test]
-fn both_may_ask_at_once() {
-    let mut pair = EnginePair::new(config());
-    for end in 0..2 {
-        let to = address(1 - end as u8);
-        pair.ends[end].connect(pair.now, to, KEY, secs(1)).unwrap();
-    }
-    pair.run(secs(1));
-    for end in 0..2 {
-        assert!(matches!(pair.take(end)[..], [Event::Connected(_, Ok(()))]));
-        assert_eq!(pair.ends[end].peers().count(), 1);
-    }
-    assert!(talks(&mut pair, 0) && talks(&mut pair, 1));
-}
-
-#[test]
 fn wrong_keys_and_versions_are_reported() {
     let mut pair = EnginePair::new(config());
     pair.ends[0].connect(pair.now, address(1), KEY + 1, secs(1)).unwrap();
@@ -144,43 +115,6 @@ fn a_replayed_request_breaks_nothing() {
 }
 
 #[test]
-fn requests_to_an_earlier_life_end() {
-    let mut pair = EnginePair::new(config());
-    assert!(talks(&mut pair, 1));
-    let old = pair.ends[1].peers().next().unwrap();
-    pair.ends[1].issend(pair.now, old, 1, pattern(10), 1).unwrap();
-    pair.ends[1].irecv(pair.now, Some(old), Match::exact(3), vec![0; 9], 3).unwrap();
-    pair.ends[1].irecv(pair.now, None, Match::exact(4), vec![0; 9], 4).unwrap();
-    pair.run(secs(0));
-    pair.take(1);
-    pair.ends[0] = Engine::new(config(), address(0), 123).unwrap();
-    pair.run(secs(6));
-    let events = pair.take(1);
-    let mut results: Vec<_> = events
-        .iter()
-        .map(|event| match event {
-            Event::Sent(_, status) => (status.context, status.result),
-            Event::Received(_, status, _) => (status.context, status.result),
-            Event::Lost(id, error) if *id == old => (0, Err(*error)),
-            other => panic!("{other:?}"),
-        })
-        .collect();
-    results.sort_unstable();
-    assert_eq!(results, [0, 1, 3].map(|context| (context, Err(RequestError::Restarted))));
-    assert!(talks(&mut pair, 0));
-}
-
-#[test]
-fn connecting_to_one_that_asked_and_died_tells_the_truth() {
-    let mut pair = EnginePair::new(config());
-    only_ask(&mut pair);
-    pair.tap = Box::new(|_, _| false);
-    pair.ends[1].connect(pair.now, address(0), KEY, secs(1)).unwrap();
-    pair.run(secs(2));
-    assert!(matches!(pair.take(1)[..], [Event::Connected(_, Err(RequestError::Timeout))]));
-}
-
-#[test]
 fn sends_to_one_that_asked_and_died_end() {
     let mut pair = EnginePair::new(config());
     only_ask(&mut pair);
@@ -236,18 +170,6 @@ fn a_replayed_request_does_not_pass_for_an_answer() {
     pair.ends[1].handle_frame(pair.now, address(0).nic, &out[..outgoing.length]);
     assert!(talks(&mut pair, 1) && talks(&mut pair, 0));
     assert_eq!(pair.ends.each_ref().map(|end| end.counters().peers_lost), [0, 0]);
-}
-
-#[test]
-fn a_later_life_that_comes_during_a_close_is_closed_too() {
-    let mut pair = EnginePair::new(config());
-    assert!(talks(&mut pair, 0));
-    pair.ends[0] = Engine::new(config(), address(0), 99).unwrap();
-    only_ask(&mut pair);
-    pair.ends[1].close(pair.now);
-    pair.run(secs(1));
-    assert!(pair.ends[1].is_closed());
-    assert!(matches!(pair.take(0).last(), Some(Event::Lost(_, RequestError::Closed))));
 }
 
 #[test]

@@ -11,7 +11,6 @@ mod handshake;
 mod hostile;
 mod lent;
 mod look;
-mod loss;
 mod marks;
 mod reads;
 mod room;

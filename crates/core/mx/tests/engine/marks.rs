@@ -7,7 +7,7 @@ use std::rc::Rc;
 use crate::support::{self, EnginePair, frame_type, pattern, secs};
 use mx::config::{Config, Marks};
 use mx::matching::Match;
-use mx::wire::{self, Body, FLAG_MARK, FrameType};
+use mx::wire::{self, Body, FLAG_MARK};
 
 type Log = Rc<RefCell<Vec<(usize, Vec<u8>)>>>;
 
@@ -155,22 +155,6 @@ fn marks_of_eager_messages_can_come_early() {
         }
         assert_eq!(marked, 2 * 3, "one for each message");
     }
-}
-
-#[test]
-fn frames_that_come_again_are_marked_if_they_complete_something() {
-    let middle = |frame: &[u8], nth| match frame_type(frame) {
-        FrameType::Medium => nth == 4,
-        FrameType::Reply => nth == 10,
-        _ => false,
-    };
-    let (whole, log) = (talk(Config::default(), |_, _| false), talk(Config::default(), middle));
-    let (whole, counts) = (count(&whole), count(&log));
-    for name in ["medium", "reply"] {
-        assert_eq!(counts[name].0, whole[name].0 + 1, "{name}: one came again");
-        assert_eq!(counts[name].1, whole[name].1 + 1, "{name}: it was marked");
-    }
-    assert_eq!(counts["pull"].0, whole["pull"].0 + 1);
 }
 
 #[test]
