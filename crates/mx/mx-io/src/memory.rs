@@ -94,12 +94,22 @@ impl<P: AsRef<[Segment]>> Segments<P> {
     /// # Panics
     /// If the message is shorter.
     pub fn read(&self, offset: usize, into: &mut [u8]) {
-        read(self.parts(), offset, into);
+        each(self.parts(), offset, into.len(), |at, place, length| {
+            let place = into[place..place + length].as_mut_ptr();
+            // SAFETY: `length` bytes at `at` are lent, and `place` has room for as many; a frame
+            // never lies in memory that is lent.
+            // JUSTIFICATION: messages are sent from where they lie.
+            unsafe { std::ptr::copy_nonoverlapping(at, place, length) };
+        });
     }
 
     /// The bytes from `offset` on that lie in one part, `most` at most.
     pub fn piece(&self, offset: usize, most: usize) -> &[u8] {
-        piece(self.parts(), offset, most)
+        let (at, length) = in_one_part(self.parts(), offset, most);
+        // SAFETY: the bytes are lent, and no one writes to them as long as they are; they are used
+        // for no longer than this message.
+        // JUSTIFICATION: messages are sent from where they lie.
+        unsafe { std::slice::from_raw_parts(at, length) }
     }
 
     /// The place of the bytes from `offset` on that lie in one part, `most` at most.
@@ -116,7 +126,12 @@ impl<P: AsRef<[Segment]>> Segments<P> {
     /// # Panics
     /// If the message is shorter.
     pub fn write(&self, offset: usize, from: &[u8]) {
-        write(self.parts(), offset, from);
+        each(self.parts(), offset, from.len(), |at, place, length| {
+            let place = from[place..place + length].as_ptr();
+            // SAFETY: as in `read`, in the other direction.
+            // JUSTIFICATION: messages are received where they are wanted.
+            unsafe { std::ptr::copy_nonoverlapping(place, at, length) };
+        });
     }
 }
 
@@ -160,21 +175,20 @@ impl<P: AsRef<[Segment]>, const SHORT: usize> Payload<P, SHORT> {
             *self = Self::copied(segments, copies);
         }
     }
+}
 
-    /// How many bytes there are.
-    pub fn length(&self) -> usize {
-        match self {
+impl<P: AsRef<[Segment]>, const SHORT: usize> Source for Payload<P, SHORT> {
+    fn length(&self) -> u64 {
+        let length = match self {
             Self::Short(_, length) => *length,
             Self::Copied(bytes) => bytes.len(),
             Self::Lent(segments) => segments.length(),
-        }
+        };
+        length as u64
     }
 
-    /// Fills `into` with what lies at `offset`.
-    ///
-    /// # Panics
-    /// If the message is shorter.
-    pub fn read(&self, offset: usize, into: &mut [u8]) {
+    fn read(&self, offset: u64, into: &mut [u8]) {
+        let offset = offset as usize;
         let bytes: &[u8] = match self {
             Self::Short(bytes, _) => bytes,
             Self::Copied(bytes) => bytes,
@@ -183,8 +197,8 @@ impl<P: AsRef<[Segment]>, const SHORT: usize> Payload<P, SHORT> {
         into.copy_from_slice(&bytes[offset..offset + into.len()]);
     }
 
-    /// The bytes from `offset` on that lie in one place, `most` at most.
-    pub fn piece(&self, offset: usize, most: usize) -> &[u8] {
+    fn piece(&self, offset: u64, most: usize) -> &[u8] {
+        let offset = offset as usize;
         let bytes: &[u8] = match self {
             Self::Short(bytes, length) => &bytes[..*length],
             Self::Copied(bytes) => bytes,
@@ -192,20 +206,6 @@ impl<P: AsRef<[Segment]>, const SHORT: usize> Payload<P, SHORT> {
         };
         let rest = bytes.get(offset..).unwrap_or_default();
         &rest[..most.min(rest.len())]
-    }
-}
-
-impl<P: AsRef<[Segment]>, const SHORT: usize> Source for Payload<P, SHORT> {
-    fn length(&self) -> u64 {
-        Self::length(self) as u64
-    }
-
-    fn read(&self, offset: u64, into: &mut [u8]) {
-        Self::read(self, offset as usize, into);
-    }
-
-    fn piece(&self, offset: u64, most: usize) -> &[u8] {
-        Self::piece(self, offset as usize, most)
     }
 }
 
@@ -223,24 +223,6 @@ impl<P: AsRef<[Segment]>> Sink for Segments<P> {
     }
 }
 
-fn read(parts: &[Segment], offset: usize, into: &mut [u8]) {
-    each(parts, offset, into.len(), |at, place, length| {
-        let place = into[place..place + length].as_mut_ptr();
-        // SAFETY: `length` bytes at `at` are lent, and `place` has room for as many; a frame never
-        // lies in memory that is lent.
-        // JUSTIFICATION: messages are sent from where they lie.
-        unsafe { std::ptr::copy_nonoverlapping(at, place, length) };
-    });
-}
-
-fn piece(parts: &[Segment], offset: usize, most: usize) -> &[u8] {
-    let (at, length) = in_one_part(parts, offset, most);
-    // SAFETY: the bytes are lent, and no one writes to them as long as they are; they are used for
-    // no longer than this message.
-    // JUSTIFICATION: messages are sent from where they lie.
-    unsafe { std::slice::from_raw_parts(at, length) }
-}
-
 /// Where the bytes from `offset` on lie in one part, and how many of them, `most` at most.
 fn in_one_part(parts: &[Segment], mut offset: usize, most: usize) -> (*mut u8, usize) {
     for part in parts {
@@ -250,15 +232,6 @@ fn in_one_part(parts: &[Segment], mut offset: usize, most: usize) -> (*mut u8, u
         }
     }
     (std::ptr::NonNull::dangling().as_ptr(), 0)
-}
-
-fn write(parts: &[Segment], offset: usize, from: &[u8]) {
-    each(parts, offset, from.len(), |at, place, length| {
-        let place = from[place..place + length].as_ptr();
-        // SAFETY: as in `read`, in the other direction.
-        // JUSTIFICATION: messages are received where they are wanted.
-        unsafe { std::ptr::copy_nonoverlapping(place, at, length) };
-    });
 }
 
 /// Calls `act` for each part of a range: with its address, where it is in the range, and its
@@ -301,33 +274,33 @@ mod tests {
     #[test]
     fn parts_are_one_message() {
         let (mut a, mut b, mut c) = (*b"ab", [0_u8; 0], *b"cdefg");
-        let parts = [lent(&mut a), lent(&mut b), lent(&mut c)];
+        let message = Segments::new([lent(&mut a), lent(&mut b), lent(&mut c)]);
         for from in 0..=7 {
             for to in from..=7 {
                 let mut piece = vec![0; to - from];
-                read(&parts, from, &mut piece);
+                message.read(from, &mut piece);
                 assert_eq!(piece, b"abcdefg"[from..to]);
             }
         }
         let pieces = [(0, 9, "ab"), (1, 1, "b"), (2, 3, "cde"), (6, 9, "g"), (7, 1, "")];
         for (offset, most, bytes) in pieces {
-            assert_eq!(piece(&parts, offset, most), bytes.as_bytes(), "from {offset}");
+            assert_eq!(message.piece(offset, most), bytes.as_bytes(), "from {offset}");
         }
-        write(&parts, 1, b"XYZ");
+        message.write(1, b"XYZ");
         assert_eq!((a, c), (*b"aX", *b"YZefg"));
     }
 
     #[test]
     fn no_message_has_no_bytes() {
-        read(&[], 0, &mut []);
-        write(&[Segment::NOTHING], 0, &[]);
+        Segments::new([]).read(0, &mut []);
+        Segments::new([Segment::NOTHING]).write(0, &[]);
     }
 
     #[test]
     #[should_panic(expected = "beyond the memory")]
     fn range_beyond_the_message_panics_before_it_is_a_fault() {
         let mut bytes = *b"abc";
-        read(&[lent(&mut bytes)], 2, &mut [0; 2]);
+        Segments::new([lent(&mut bytes)]).read(2, &mut [0; 2]);
     }
 
     #[test]

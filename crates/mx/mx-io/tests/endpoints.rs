@@ -202,24 +202,6 @@ fn connection_that_has_ended_cannot_be_withdrawn() {
 }
 
 #[test]
-fn connecting_again_finds_the_next_life() {
-    let wire = Wire::new(1500, 512).unwrap();
-    let open = |number| open(&wire, number, Config::default(), EndpointOptions::default());
-    let (a, b) = (open(1), open(2));
-    let (to, old) = (b.address(), connect(&a, &b));
-    assert_eq!(connect(&a, &b), old, "the connection is still the same");
-    // It goes without a word, and comes again.
-    drop(b);
-    let b = open(2);
-    assert_eq!(b.address(), to);
-    let new = connect(&a, &b);
-    assert_ne!(new, old, "a connection to a life that is over");
-    let sent = a.issend(new, 7, Bytes::from_static(b"hello")).unwrap();
-    assert_eq!(receive(&b, 5).status.result, Ok(()));
-    assert_eq!(a.wait(sent, Some(LONG)).unwrap().unwrap().status.result, Ok(()));
-}
-
-#[test]
 fn last_words_of_a_peer_do_not_show_that_it_is_alive() {
     let wire = Wire::new(1500, 512).unwrap();
     let open = |number, progress| {

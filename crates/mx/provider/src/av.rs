@@ -51,10 +51,9 @@ pub(crate) struct Av {
     pub(crate) addresses: Arc<Addresses>,
 }
 
-static FID: FidOps = FidOps { bind: bind_eq, ..FidOps::closing(close::<Av>) };
+static FID: FidOps = FidOps { close: close::<Av>, bind: bind_eq, ..FidOps::REFUSES };
 
-static OPS: AvOps =
-    AvOps { size: size_of::<AvOps>(), insert, insertsvc, insertsym, remove, lookup, straddr };
+static OPS: AvOps = AvOps { insert, remove, lookup, straddr, ..AvOps::REFUSES };
 
 pub(crate) unsafe extern "C" fn open(
     _domain: *mut FidDomain,
@@ -98,30 +97,6 @@ unsafe extern "C" fn insert(
         }
     }
     inserted
-}
-
-unsafe extern "C" fn insertsvc(
-    _av: *mut FidAv,
-    _node: *const c_char,
-    _service: *const c_char,
-    _number: *mut u64,
-    _flags: u64,
-    _context: *mut c_void,
-) -> c_int {
-    -ENOSYS
-}
-
-unsafe extern "C" fn insertsym(
-    _av: *mut FidAv,
-    _node: *const c_char,
-    _nodes: usize,
-    _service: *const c_char,
-    _services: usize,
-    _numbers: *mut u64,
-    _flags: u64,
-    _context: *mut c_void,
-) -> c_int {
-    -ENOSYS
 }
 
 unsafe extern "C" fn remove(av: *mut FidAv, numbers: *mut u64, count: usize, _: u64) -> c_int {

@@ -33,7 +33,7 @@ pub(crate) struct Cntr {
     pub(crate) counter: Arc<Counter>,
 }
 
-static FID: FidOps = FidOps::closing(close);
+static FID: FidOps = FidOps { close, ..FidOps::REFUSES };
 
 static OPS: CntrOps =
     CntrOps { size: size_of::<CntrOps>(), read, readerr, add, set, wait, adderr, seterr };

@@ -23,7 +23,7 @@ use crate::abi::objects::{CqAttr, CqErrEntry, CqOps, FidCq, FidDomain};
 use crate::abi::{arg_ref, fid_ref, fid_take, out};
 use crate::av::give_text;
 use crate::bound::Bound;
-use crate::{fault, refuse};
+use crate::fault;
 
 /// Something that has ended. Addresses are the user's, and this provider does not read what is
 /// there.
@@ -168,16 +168,10 @@ pub(crate) struct Cq {
     words: usize,
 }
 
-static FID: FidOps = FidOps {
-    size: size_of::<FidOps>(),
-    close,
-    bind: refuse::bind,
-    control,
-    ops_open: refuse::ops_open,
-};
+static FID: FidOps = FidOps { close, control, ..FidOps::REFUSES };
 
 static OPS: CqOps =
-    CqOps { size: size_of::<CqOps>(), read, readfrom, readerr, sread, sreadfrom, signal, strerror };
+    CqOps { read, readfrom, readerr, sread, sreadfrom, signal, strerror, ..CqOps::REFUSES };
 
 fn words(format: c_int) -> Option<usize> {
     Some(match format {

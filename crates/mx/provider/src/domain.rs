@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use crate::abi::constants::FI_CLASS_DOMAIN;
 use crate::abi::fid::{Fid, FidOps, bind_eq, close};
-use crate::abi::info::{Info, RxAttr, TxAttr};
+use crate::abi::info::Info;
 use crate::abi::objects::{DomainOps, FidDomain, FidFabric};
 use crate::abi::out;
-use crate::refuse::refuse;
 use crate::regions::Regions;
 use crate::{av, cntr, cq, endpoint, mr};
 
@@ -19,20 +18,14 @@ pub(crate) struct Domain {
     pub(crate) regions: Arc<Regions>,
 }
 
-static FID: FidOps = FidOps { bind: bind_eq, ..FidOps::closing(close::<Domain>) };
+static FID: FidOps = FidOps { close: close::<Domain>, bind: bind_eq, ..FidOps::REFUSES };
 
 static OPS: DomainOps = DomainOps {
-    size: size_of::<DomainOps>(),
     av_open: av::open,
     cq_open: cq::open,
     endpoint: endpoint::open,
-    scalable_ep: refuse!(*mut FidDomain, *mut Info, *mut *mut Fid, *mut c_void => c_int),
     cntr_open: cntr::open,
-    poll_open: refuse!(*mut FidDomain, *mut c_void, *mut *mut Fid => c_int),
-    stx_ctx: refuse!(*mut FidDomain, *mut TxAttr, *mut *mut Fid, *mut c_void => c_int),
-    srx_ctx: refuse!(*mut FidDomain, *mut RxAttr, *mut *mut Fid, *mut c_void => c_int),
-    query_atomic: refuse!(*mut FidDomain, c_int, c_int, *mut c_void, u64 => c_int),
-    query_collective: refuse!(*mut FidDomain, c_int, *mut c_void, u64 => c_int),
+    ..DomainOps::REFUSES
 };
 
 pub(crate) unsafe extern "C" fn open(

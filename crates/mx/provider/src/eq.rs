@@ -26,7 +26,7 @@ struct Eq {
     queue: Queue,
 }
 
-static FID: FidOps = FidOps::closing(close::<Eq>);
+static FID: FidOps = FidOps { close: close::<Eq>, ..FidOps::REFUSES };
 
 static OPS: EqOps = EqOps { size: size_of::<EqOps>(), read, readerr, write, sread, strerror };
 

@@ -6,11 +6,10 @@ use libc::{EAGAIN, EINVAL};
 
 use crate::abi::constants::{FI_CLASS_CQ, FI_CLASS_FABRIC};
 use crate::abi::fid::{Fid, FidOps, close};
-use crate::abi::info::{FabricAttr, Info};
+use crate::abi::info::FabricAttr;
 use crate::abi::objects::{FabricOps, FidFabric};
 use crate::abi::{arg_ref, fid_ref, out};
 use crate::cq::Cq;
-use crate::refuse::refuse;
 use crate::{domain, eq};
 
 #[repr(C)]
@@ -18,16 +17,10 @@ struct Fabric {
     fid: FidFabric,
 }
 
-static FID: FidOps = FidOps::closing(close::<Fabric>);
+static FID: FidOps = FidOps { close: close::<Fabric>, ..FidOps::REFUSES };
 
-static OPS: FabricOps = FabricOps {
-    size: size_of::<FabricOps>(),
-    domain: domain::open,
-    passive_ep: refuse!(*mut FidFabric, *mut Info, *mut *mut Fid, *mut c_void => c_int),
-    eq_open: eq::open,
-    wait_open: refuse!(*mut FidFabric, *mut c_void, *mut *mut Fid => c_int),
-    trywait,
-};
+static OPS: FabricOps =
+    FabricOps { domain: domain::open, eq_open: eq::open, trywait, ..FabricOps::REFUSES };
 
 pub(crate) unsafe extern "C" fn open(
     attr: *const FabricAttr,

@@ -53,7 +53,6 @@ mod info;
 mod memory;
 mod message;
 mod mr;
-mod refuse;
 mod regions;
 mod rma;
 mod settings;

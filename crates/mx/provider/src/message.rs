@@ -62,7 +62,7 @@ impl Outgoing {
 
 impl Source for Outgoing {
     fn length(&self) -> u64 {
-        (HEADER + self.body.length()) as u64
+        HEADER as u64 + self.body.length()
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) {
@@ -75,14 +75,14 @@ impl Source for Outgoing {
         if rest.is_empty() {
             return;
         }
-        self.body.read(offset + of_header - HEADER, rest);
+        self.body.read((offset + of_header - HEADER) as u64, rest);
     }
 
     fn piece(&self, offset: u64, most: usize) -> &[u8] {
         let offset = offset as usize;
         match self.header.get(offset..) {
             Some(rest) if !rest.is_empty() => &rest[..most.min(rest.len())],
-            _ => self.body.piece(offset - HEADER, most),
+            _ => self.body.piece((offset - HEADER) as u64, most),
         }
     }
 

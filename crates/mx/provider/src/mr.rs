@@ -24,7 +24,7 @@ struct Mr {
     regions: Arc<Regions>,
 }
 
-static FID: FidOps = FidOps::closing(close::<Mr>);
+static FID: FidOps = FidOps { close: close::<Mr>, ..FidOps::REFUSES };
 
 pub(crate) static OPS: MrOps = MrOps { size: size_of::<MrOps>(), reg, regv, regattr };
 

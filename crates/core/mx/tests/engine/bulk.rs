@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::support::{self, EnginePair, address, frame_type, frames, pattern, secs};
+use crate::support::{self, EnginePair, address, frame_type, pattern, secs};
 use base::time::{Duration, Instant};
 use bytes::Bytes;
-use mx::config::{Config, MAX_MTU};
+use mx::config::Config;
 use mx::endpoint::Endpoint;
 use mx::ids::PeerId;
 use mx::matching::Match;
@@ -205,36 +205,17 @@ fn request_for_frames_of_a_strange_length_is_dropped() {
     assert_eq!(wire::BULK_FRAME, 24 + 16 + 4 + BULK_EAGER);
 }
 
-type Ends = [Endpoint<Vec<Bytes>, Vec<u8>>; 2];
-
-/// Lets both send what they have; how many bytes of it were not written, but referred to.
-fn exchange(ends: &mut Ends, now: Instant) -> usize {
-    let mut out = vec![0; wire::BULK_FRAME];
-    let mut referred = 0;
-    loop {
-        let mut any = false;
-        for from in 0..2 {
-            while let Some(outgoing) = ends[from].transmit(now, &mut out) {
-                let data = ends[from].data();
-                assert!(data.is_empty() || outgoing.length > MAX_MTU.into());
-                referred += data.len();
-                let bytes = [&out[..outgoing.length - data.len()], data].concat();
-                for frame in frames(bytes) {
-                    ends[1 - from].handle_frame(now, address(from as u8).nic, &frame);
-                }
-                any = true;
-            }
-        }
-        if !any {
-            return referred;
-        }
-    }
+/// Two that are connected, with a path between them, and send messages in parts.
+fn in_parts(config: Config) -> (EnginePair<Vec<Bytes>>, PeerId) {
+    let mut pair = EnginePair::of_any(config);
+    pair.set_bulk_path(BulkPath::Open);
+    let [to, _] = pair.connect();
+    (pair, to)
 }
 
 #[test]
 fn data_that_lie_in_one_place_are_not_copied() {
     const RUN: usize = wire::RUN_FRAMES as usize;
-    let now = Instant::from_micros(1);
     for (lengths, crc, expected) in [
         (vec![100_000], false, 100_000),
         (vec![100_000], true, 0),
@@ -250,22 +231,16 @@ fn data_that_lie_in_one_place_are_not_copied() {
         (vec![8, 19_992], false, 19_992),
         (vec![10_000, 10_000], false, 0),
     ] {
-        let config = Config { crc, ..Config::default() };
-        let mut ends: Ends =
-            [0, 1].map(|number| Endpoint::new(config, address(number), number.into()).unwrap());
-        for (number, end) in ends.iter_mut().enumerate() {
-            end.set_bulk_path(now, address(1 - number as u8), BulkPath::Open);
-        }
-        let to = ends[0].connect(now, address(1), config.key, secs(1)).unwrap();
-        exchange(&mut ends, now);
+        let (mut pair, to) = in_parts(Config { crc, ..Config::default() });
         let message = pattern(lengths.iter().sum());
         let mut rest = message.clone();
         let parts = lengths.iter().map(|length| rest.split_to(*length)).collect();
-        ends[1].irecv(now, None, Match::ANY, vec![0; message.len()], 0).unwrap();
-        ends[0].isend(now, to, 1, parts, 0).unwrap();
-        assert_eq!(exchange(&mut ends, now), expected, "{lengths:?}");
-        let Some(Event::Received(_, _, data)) = ends[1].poll_event() else { panic!("{lengths:?}") };
-        assert!(data == message, "{lengths:?}");
+        pair.ends[1].irecv(pair.now, None, Match::ANY, vec![0; message.len()], 0).unwrap();
+        pair.ends[0].isend(pair.now, to, 1, parts, 0).unwrap();
+        pair.run(Duration::ZERO);
+        assert_eq!(pair.referred, expected, "{lengths:?}");
+        let [Event::Received(_, _, data)] = &pair.take(1)[..] else { panic!("{lengths:?}") };
+        assert!(*data == message, "{lengths:?}");
     }
 }
 
@@ -324,14 +299,7 @@ fn data_are_received_where_they_belong() {
         (2 * BULK_PAYLOAD + 7, 2 * BULK_PAYLOAD),
     ] {
         for piece in [7777, usize::MAX] {
-            let mut ends: Ends = [0, 1].map(|number| {
-                Endpoint::new(Config::default(), address(number), number.into()).unwrap()
-            });
-            for (number, end) in ends.iter_mut().enumerate() {
-                end.set_bulk_path(now, address(1 - number as u8), BulkPath::Open);
-            }
-            let to = ends[0].connect(now, address(1), 0, secs(1)).unwrap();
-            exchange(&mut ends, now);
+            let (EnginePair { mut ends, .. }, to) = in_parts(Config::default());
             let message = pattern(LENGTH);
             ends[1].irecv(now, None, Match::ANY, vec![0; room], 0).unwrap();
             ends[0].isend(now, to, 1, vec![message.clone()], 0).unwrap();
@@ -349,7 +317,6 @@ fn data_are_received_where_they_belong() {
                 }
             }
             assert_eq!(placed, expected.min(room), "{room} {piece}");
-            exchange(&mut ends, now);
             let Some(Event::Received(_, status, data)) = ends[1].poll_event() else { panic!() };
             let received = room.min(LENGTH);
             assert_eq!(status.transferred, received as u64);

@@ -264,17 +264,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn frames_of_the_engine_are_left_alone() {
-        let (mut a, _) = pair();
-        for kind in (0..=255_u8).filter(|kind| ![3, 4].contains(kind)) {
-            assert!(!a.handle_frame(NOW, B.nic, &[kind, 0, 3, 9]));
-        }
-        assert!(!a.handle_frame(NOW, B.nic, &[]));
-        assert!(
-            a.handle_frame(NOW, B.nic, &[3]) && a.handle_frame(NOW, B.nic, &[4; 60]),
-            "garbage of ours"
-        );
-    }
 }

@@ -6,30 +6,17 @@ use libc::EINVAL;
 
 use super::constants::FI_CLASS_EQ;
 use super::{fid_ref, fid_take};
-use crate::refuse;
 
-#[repr(C)]
-pub(crate) struct Fid {
-    pub(crate) class: usize,
-    pub(crate) context: *mut c_void,
-    pub(crate) ops: *const FidOps,
+c_struct! {
+    Fid { class: usize, context: *mut c_void, ops: *const FidOps }
 }
 
-#[repr(C)]
-pub(crate) struct FidOps {
-    pub(crate) size: usize,
-    pub(crate) close: unsafe extern "C" fn(*mut Fid) -> c_int,
-    pub(crate) bind: unsafe extern "C" fn(*mut Fid, *mut Fid, u64) -> c_int,
-    pub(crate) control: unsafe extern "C" fn(*mut Fid, c_int, *mut c_void) -> c_int,
-    pub(crate) ops_open:
-        unsafe extern "C" fn(*mut Fid, *const c_char, u64, *mut *mut c_void, *mut c_void) -> c_int,
-}
-
-impl FidOps {
-    /// Those of an object that is only closed.
-    pub(crate) const fn closing(close: unsafe extern "C" fn(*mut Fid) -> c_int) -> Self {
-        let (bind, control, ops_open) = (refuse::bind, refuse::control, refuse::ops_open);
-        Self { size: size_of::<Self>(), close, bind, control, ops_open }
+c_table! {
+    FidOps {
+        close(*mut Fid) -> c_int;
+        bind(*mut Fid, *mut Fid, u64) -> c_int;
+        control(*mut Fid, c_int, *mut c_void) -> c_int;
+        ops_open(*mut Fid, *const c_char, u64, *mut *mut c_void, *mut c_void) -> c_int;
     }
 }
 

@@ -8,106 +8,39 @@ use std::ffi::{c_char, c_int, c_void};
 
 use super::fid::Fid;
 
-#[repr(C)]
-pub(crate) struct TxAttr {
-    pub(crate) caps: u64,
-    pub(crate) mode: u64,
-    pub(crate) op_flags: u64,
-    pub(crate) msg_order: u64,
-    pub(crate) comp_order: u64,
-    pub(crate) inject_size: usize,
-    pub(crate) size: usize,
-    pub(crate) iov_limit: usize,
-    pub(crate) rma_iov_limit: usize,
-    pub(crate) tclass: u32,
-}
-
-#[repr(C)]
-pub(crate) struct RxAttr {
-    pub(crate) caps: u64,
-    pub(crate) mode: u64,
-    pub(crate) op_flags: u64,
-    pub(crate) msg_order: u64,
-    pub(crate) comp_order: u64,
-    pub(crate) total_buffered_recv: usize,
-    pub(crate) size: usize,
-    pub(crate) iov_limit: usize,
-}
-
-#[repr(C)]
-pub(crate) struct EpAttr {
-    pub(crate) ep_type: c_int,
-    pub(crate) protocol: u32,
-    pub(crate) protocol_version: u32,
-    pub(crate) max_msg_size: usize,
-    pub(crate) msg_prefix_size: usize,
-    pub(crate) max_order_raw_size: usize,
-    pub(crate) max_order_war_size: usize,
-    pub(crate) max_order_waw_size: usize,
-    pub(crate) mem_tag_format: u64,
-    pub(crate) tx_ctx_cnt: usize,
-    pub(crate) rx_ctx_cnt: usize,
-    pub(crate) auth_key_size: usize,
-    pub(crate) auth_key: *mut u8,
-}
-
-#[repr(C)]
-pub(crate) struct DomainAttr {
-    pub(crate) domain: *mut c_void,
-    pub(crate) name: *mut c_char,
-    pub(crate) threading: c_int,
-    pub(crate) control_progress: c_int,
-    pub(crate) data_progress: c_int,
-    pub(crate) resource_mgmt: c_int,
-    pub(crate) av_type: c_int,
-    pub(crate) mr_mode: c_int,
-    pub(crate) mr_key_size: usize,
-    pub(crate) cq_data_size: usize,
-    pub(crate) cq_cnt: usize,
-    pub(crate) ep_cnt: usize,
-    pub(crate) tx_ctx_cnt: usize,
-    pub(crate) rx_ctx_cnt: usize,
-    pub(crate) max_ep_tx_ctx: usize,
-    pub(crate) max_ep_rx_ctx: usize,
-    pub(crate) max_ep_stx_ctx: usize,
-    pub(crate) max_ep_srx_ctx: usize,
-    pub(crate) cntr_cnt: usize,
-    pub(crate) mr_iov_limit: usize,
-    pub(crate) caps: u64,
-    pub(crate) mode: u64,
-    pub(crate) auth_key: *mut u8,
-    pub(crate) auth_key_size: usize,
-    pub(crate) max_err_data: usize,
-    pub(crate) mr_cnt: usize,
-    pub(crate) tclass: u32,
-}
-
-#[repr(C)]
-pub(crate) struct FabricAttr {
-    pub(crate) fabric: *mut c_void,
-    pub(crate) name: *mut c_char,
-    pub(crate) prov_name: *mut c_char,
-    pub(crate) prov_version: u32,
-    pub(crate) api_version: u32,
-}
-
-#[repr(C)]
-pub(crate) struct Info {
-    pub(crate) next: *mut Info,
-    pub(crate) caps: u64,
-    pub(crate) mode: u64,
-    pub(crate) addr_format: u32,
-    pub(crate) src_addrlen: usize,
-    pub(crate) dest_addrlen: usize,
-    pub(crate) src_addr: *mut c_void,
-    pub(crate) dest_addr: *mut c_void,
-    pub(crate) handle: *mut Fid,
-    pub(crate) tx_attr: *mut TxAttr,
-    pub(crate) rx_attr: *mut RxAttr,
-    pub(crate) ep_attr: *mut EpAttr,
-    pub(crate) domain_attr: *mut DomainAttr,
-    pub(crate) fabric_attr: *mut FabricAttr,
-    pub(crate) nic: *mut c_void,
+c_struct! {
+    TxAttr {
+        caps: u64, mode: u64, op_flags: u64, msg_order: u64, comp_order: u64, inject_size: usize,
+        size: usize, iov_limit: usize, rma_iov_limit: usize, tclass: u32,
+    }
+    RxAttr {
+        caps: u64, mode: u64, op_flags: u64, msg_order: u64, comp_order: u64,
+        total_buffered_recv: usize, size: usize, iov_limit: usize,
+    }
+    EpAttr {
+        ep_type: c_int, protocol: u32, protocol_version: u32, max_msg_size: usize,
+        msg_prefix_size: usize, max_order_raw_size: usize, max_order_war_size: usize,
+        max_order_waw_size: usize, mem_tag_format: u64, tx_ctx_cnt: usize, rx_ctx_cnt: usize,
+        auth_key_size: usize, auth_key: *mut u8,
+    }
+    DomainAttr {
+        domain: *mut c_void, name: *mut c_char, threading: c_int, control_progress: c_int,
+        data_progress: c_int, resource_mgmt: c_int, av_type: c_int, mr_mode: c_int,
+        mr_key_size: usize, cq_data_size: usize, cq_cnt: usize, ep_cnt: usize, tx_ctx_cnt: usize,
+        rx_ctx_cnt: usize, max_ep_tx_ctx: usize, max_ep_rx_ctx: usize, max_ep_stx_ctx: usize,
+        max_ep_srx_ctx: usize, cntr_cnt: usize, mr_iov_limit: usize, caps: u64, mode: u64,
+        auth_key: *mut u8, auth_key_size: usize, max_err_data: usize, mr_cnt: usize, tclass: u32,
+    }
+    FabricAttr {
+        fabric: *mut c_void, name: *mut c_char, prov_name: *mut c_char, prov_version: u32,
+        api_version: u32,
+    }
+    Info {
+        next: *mut Info, caps: u64, mode: u64, addr_format: u32, src_addrlen: usize,
+        dest_addrlen: usize, src_addr: *mut c_void, dest_addr: *mut c_void, handle: *mut Fid,
+        tx_attr: *mut TxAttr, rx_attr: *mut RxAttr, ep_attr: *mut EpAttr,
+        domain_attr: *mut DomainAttr, fabric_attr: *mut FabricAttr, nic: *mut c_void,
+    }
 }
 
 /// What `fi_prov_ini` returns.

@@ -7,86 +7,46 @@ use libc::iovec;
 use super::fid::Fid;
 use super::info::{RxAttr, TxAttr};
 
-#[repr(C)]
-pub(crate) struct FidEp {
-    pub(crate) fid: Fid,
-    pub(crate) ops: *const EpOps,
-    pub(crate) cm: *const CmOps,
-    pub(crate) msg: *const MsgOps,
-    pub(crate) rma: *const RmaOps,
-    pub(crate) tagged: *const TaggedOps,
-    pub(crate) atomic: *const c_void,
-    pub(crate) collective: *const c_void,
+c_struct! {
+    FidEp {
+        fid: Fid, ops: *const EpOps, cm: *const CmOps, msg: *const MsgOps, rma: *const RmaOps,
+        tagged: *const TaggedOps, atomic: *const c_void, collective: *const c_void,
+    }
+    Msg {
+        iov: *const iovec, desc: *mut *mut c_void, iov_count: usize, addr: u64,
+        context: *mut c_void, data: u64,
+    }
+    TaggedMsg {
+        iov: *const iovec, desc: *mut *mut c_void, iov_count: usize, addr: u64, tag: u64,
+        ignore: u64, context: *mut c_void, data: u64,
+    }
+    RmaIov { addr: u64, len: usize, key: u64 }
+    RmaMsg {
+        iov: *const iovec, desc: *mut *mut c_void, iov_count: usize, addr: u64,
+        rma_iov: *const RmaIov, rma_iov_count: usize, context: *mut c_void, data: u64,
+    }
 }
 
-#[repr(C)]
-pub(crate) struct EpOps {
-    pub(crate) size: usize,
-    pub(crate) cancel: unsafe extern "C" fn(*mut Fid, *mut c_void) -> isize,
-    pub(crate) getopt:
-        unsafe extern "C" fn(*mut Fid, c_int, c_int, *mut c_void, *mut usize) -> c_int,
-    pub(crate) setopt: unsafe extern "C" fn(*mut Fid, c_int, c_int, *const c_void, usize) -> c_int,
-    pub(crate) tx_ctx:
-        unsafe extern "C" fn(*mut FidEp, c_int, *mut TxAttr, *mut *mut FidEp, *mut c_void) -> c_int,
-    pub(crate) rx_ctx:
-        unsafe extern "C" fn(*mut FidEp, c_int, *mut RxAttr, *mut *mut FidEp, *mut c_void) -> c_int,
-    pub(crate) rx_size_left: unsafe extern "C" fn(*mut FidEp) -> isize,
-    pub(crate) tx_size_left: unsafe extern "C" fn(*mut FidEp) -> isize,
-}
-
-#[repr(C)]
-pub(crate) struct CmOps {
-    pub(crate) size: usize,
-    pub(crate) setname: unsafe extern "C" fn(*mut Fid, *mut c_void, usize) -> c_int,
-    pub(crate) getname: unsafe extern "C" fn(*mut Fid, *mut c_void, *mut usize) -> c_int,
-    pub(crate) getpeer: unsafe extern "C" fn(*mut FidEp, *mut c_void, *mut usize) -> c_int,
-    pub(crate) connect:
-        unsafe extern "C" fn(*mut FidEp, *const c_void, *const c_void, usize) -> c_int,
-    pub(crate) listen: unsafe extern "C" fn(*mut c_void) -> c_int,
-    pub(crate) accept: unsafe extern "C" fn(*mut FidEp, *const c_void, usize) -> c_int,
-    pub(crate) reject: unsafe extern "C" fn(*mut c_void, *mut Fid, *const c_void, usize) -> c_int,
-    pub(crate) shutdown: unsafe extern "C" fn(*mut FidEp, u64) -> c_int,
-}
-
-#[repr(C)]
-pub(crate) struct Msg {
-    pub(crate) iov: *const iovec,
-    pub(crate) desc: *mut *mut c_void,
-    pub(crate) iov_count: usize,
-    pub(crate) addr: u64,
-    pub(crate) context: *mut c_void,
-    pub(crate) data: u64,
-}
-
-#[repr(C)]
-pub(crate) struct TaggedMsg {
-    pub(crate) iov: *const iovec,
-    pub(crate) desc: *mut *mut c_void,
-    pub(crate) iov_count: usize,
-    pub(crate) addr: u64,
-    pub(crate) tag: u64,
-    pub(crate) ignore: u64,
-    pub(crate) context: *mut c_void,
-    pub(crate) data: u64,
-}
-
-#[repr(C)]
-pub(crate) struct RmaIov {
-    pub(crate) addr: u64,
-    pub(crate) len: usize,
-    pub(crate) key: u64,
-}
-
-#[repr(C)]
-pub(crate) struct RmaMsg {
-    pub(crate) iov: *const iovec,
-    pub(crate) desc: *mut *mut c_void,
-    pub(crate) iov_count: usize,
-    pub(crate) addr: u64,
-    pub(crate) rma_iov: *const RmaIov,
-    pub(crate) rma_iov_count: usize,
-    pub(crate) context: *mut c_void,
-    pub(crate) data: u64,
+c_table! {
+    EpOps {
+        cancel(*mut Fid, *mut c_void) -> isize;
+        getopt(*mut Fid, c_int, c_int, *mut c_void, *mut usize) -> c_int;
+        setopt(*mut Fid, c_int, c_int, *const c_void, usize) -> c_int;
+        tx_ctx(*mut FidEp, c_int, *mut TxAttr, *mut *mut FidEp, *mut c_void) -> c_int;
+        rx_ctx(*mut FidEp, c_int, *mut RxAttr, *mut *mut FidEp, *mut c_void) -> c_int;
+        rx_size_left(*mut FidEp) -> isize;
+        tx_size_left(*mut FidEp) -> isize;
+    }
+    CmOps {
+        setname(*mut Fid, *mut c_void, usize) -> c_int;
+        getname(*mut Fid, *mut c_void, *mut usize) -> c_int;
+        getpeer(*mut FidEp, *mut c_void, *mut usize) -> c_int;
+        connect(*mut FidEp, *const c_void, *const c_void, usize) -> c_int;
+        listen(*mut c_void) -> c_int;
+        accept(*mut FidEp, *const c_void, usize) -> c_int;
+        reject(*mut c_void, *mut Fid, *const c_void, usize) -> c_int;
+        shutdown(*mut FidEp, u64) -> c_int;
+    }
 }
 
 type Desc = *mut c_void;

@@ -24,7 +24,7 @@ use crate::abi::constants::{
     FI_SEND, FI_SETOPSFLAG, FI_SOURCE, FI_TRANSMIT, FI_WRITE,
 };
 use crate::abi::fid::{Fid, FidOps};
-use crate::abi::info::{Info, RxAttr, TxAttr};
+use crate::abi::info::Info;
 use crate::abi::objects::FidDomain;
 use crate::abi::transfers::{CmOps, EpOps, FidEp};
 use crate::abi::{arg_ref, fid_ref, fid_take, out};
@@ -34,7 +34,6 @@ use crate::cntr::Cntr;
 use crate::cq::Cq;
 use crate::domain::Domain;
 use crate::fault::warn;
-use crate::refuse::{self, refuse};
 use crate::settings;
 
 /// What is left at least of a buffer for several messages, unless a program says otherwise.
@@ -50,31 +49,9 @@ impl Live {
     }
 }
 
-static FID: FidOps =
-    FidOps { size: size_of::<FidOps>(), close, bind, control, ops_open: refuse::ops_open };
-
-static OPS: EpOps = EpOps {
-    size: size_of::<EpOps>(),
-    cancel,
-    getopt,
-    setopt,
-    tx_ctx: refuse!(*mut FidEp, c_int, *mut TxAttr, *mut *mut FidEp, *mut c_void => c_int),
-    rx_ctx: refuse!(*mut FidEp, c_int, *mut RxAttr, *mut *mut FidEp, *mut c_void => c_int),
-    rx_size_left: refuse!(*mut FidEp => isize),
-    tx_size_left: refuse!(*mut FidEp => isize),
-};
-
-static CM: CmOps = CmOps {
-    size: size_of::<CmOps>(),
-    setname: refuse!(*mut Fid, *mut c_void, usize => c_int),
-    getname,
-    getpeer: refuse!(*mut FidEp, *mut c_void, *mut usize => c_int),
-    connect: refuse!(*mut FidEp, *const c_void, *const c_void, usize => c_int),
-    listen: refuse!(*mut c_void => c_int),
-    accept: refuse!(*mut FidEp, *const c_void, usize => c_int),
-    reject: refuse!(*mut c_void, *mut Fid, *const c_void, usize => c_int),
-    shutdown: refuse!(*mut FidEp, u64 => c_int),
-};
+static FID: FidOps = FidOps { close, bind, control, ..FidOps::REFUSES };
+static OPS: EpOps = EpOps { cancel, getopt, setopt, ..EpOps::REFUSES };
+static CM: CmOps = CmOps { getname, ..CmOps::REFUSES };
 
 pub(crate) unsafe extern "C" fn open(
     domain: *mut FidDomain,

@@ -27,6 +27,8 @@ pub(crate) struct EnginePair<S = Bytes> {
     wires: [VecDeque<(Instant, Vec<u8>)>; 2],
     pub(crate) events: [Vec<Event<Vec<u8>>>; 2],
     pub(crate) asleep: [bool; 2],
+    /// Bytes that were not written, but referred to.
+    pub(crate) referred: usize,
     /// Sees every frame, may change it, and says whether it arrives.
     pub(crate) tap: Tap,
 }
@@ -57,6 +59,7 @@ impl<S: Source> EnginePair<S> {
             wires: Default::default(),
             events: Default::default(),
             asleep: [false; 2],
+            referred: 0,
             tap: Box::new(|_, _| true),
         }
     }
@@ -117,6 +120,7 @@ impl<S: Source> EnginePair<S> {
                 let Some(outgoing) = self.ends[from].transmit(self.now, &mut out) else { break };
                 assert!(!is_quiet, "a frame of one who had nothing to send");
                 let data = self.ends[from].data();
+                self.referred += data.len();
                 let frame = [&out[..outgoing.length - data.len()], data].concat();
                 assert_eq!((outgoing.frame_type, outgoing.payload), kind_and_payload(&frame));
                 frames(frame).into_iter().for_each(|frame| self.carry(from, frame));

@@ -397,40 +397,4 @@ mod tests {
         drop(a);
         assert_eq!(fetched(&mut inbound, at), None);
     }
-
-    #[test]
-    fn other_greetings_end_the_connection() {
-        let greeting = greeting(&NUMBER);
-        let (a, mut inbound) = pair();
-        // Without a ring.
-        send(&a, &[0; LENGTH], SendFlags::empty()).unwrap();
-        inbound.read_socket();
-        assert!(inbound.is_over());
-        // With something that is none.
-        let (a, mut inbound) = pair();
-        let (pipe, _end) = rustix::pipe::pipe().unwrap();
-        greet(&a, &greeting, pipe.as_fd()).unwrap();
-        inbound.read_socket();
-        assert!(inbound.is_over());
-        // With one that is smaller than it says.
-        let (a, mut inbound) = pair();
-        let small = Producer::new(MIN_LINES).unwrap();
-        greet(&a, &Greeting { lines: 2 * MIN_LINES, ..greeting }, small.file()).unwrap();
-        inbound.read_socket();
-        assert!(inbound.is_over());
-    }
-
-    #[test]
-    fn impossible_sizes_are_refused() {
-        let bytes =
-            |lines: u32| [&GREETING[..], &[1; 16], &lines.to_ne_bytes(), &[2; 6], &[7, 0]].concat();
-        let good = bytes(MIN_LINES);
-        let number = u64::from_ne_bytes([1; 8]);
-        let greeting = Greeting { number: (number, number), ..greeting(&NUMBER) };
-        assert_eq!(parse(&good), Some(greeting));
-        for lines in [0, 8, MIN_LINES - 1, MIN_LINES + 1, 1 << 20, u32::MAX] {
-            assert_eq!(parse(&bytes(lines)), None, "{lines}");
-        }
-        assert_eq!((parse(&good[..LENGTH - 1]), parse(&[&good[..], &[0]].concat())), (None, None));
-    }
 }
