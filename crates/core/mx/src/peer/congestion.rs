@@ -11,7 +11,7 @@
 //! If the queue was empty anyway, that is what it was.
 
 /// A window, in frames.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Congestion {
     window: u32,
     /// Slow start ends here: below it the window grows by what arrives.

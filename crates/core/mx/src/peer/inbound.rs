@@ -23,7 +23,7 @@ pub(crate) enum FrameOrder {
     Beyond,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Inbound {
     /// The first frame that has not come.
     next: Seq,
@@ -39,8 +39,7 @@ pub(crate) struct Inbound {
 
 impl Inbound {
     pub(crate) fn new(first: Seq) -> Self {
-        let early = VecDeque::new();
-        Self { next: first, early, early_bytes: 0, unacked: 0, ack_at: None, ack_now: false }
+        Self { next: first, ..Self::default() }
     }
 
     /// All frames before this one have come.

@@ -33,8 +33,9 @@ pub(crate) struct RemoteIdentity {
 }
 
 /// Where a connection stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ConnectionState {
+    #[default]
     Connecting,
     /// The other end asked for it and was answered; it has not used the answer.
     Answered,
@@ -94,7 +95,7 @@ pub(crate) struct Watch {
     shut_out: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Peer {
     pub(crate) address: Address,
     pub(crate) link: ConnectionState,
@@ -174,39 +175,10 @@ impl Peer {
             address,
             link,
             token,
-            theirs: None,
             mtu: config.mtu.into(),
             crc: config.crc,
-            key: 0,
-            guest_of: None,
-            is_doubted: false,
-            connect_until: None,
-            connect_at: None,
-            attempts: 0,
-            wanted_until: None,
-            inbound: Inbound::new(Seq(0)),
             outbound: Outbound::new(first, config),
-            arriving: None,
-            granted: Seq(0),
-            share: 0,
-            unexpected: 0,
-            waiting: 0,
-            full_since: None,
-            granted_sent: Seq(0),
-            requested: VecDeque::new(),
-            to_request: VecDeque::new(),
-            announced: 0,
-            jobs: VecDeque::new(),
-            parked: Vec::new(),
-            has_turn: false,
-            bulk: BulkState::default(),
-            due: Due::default(),
-            watch: Watch::default(),
-            burst: 0,
-            mark_owed: false,
-            is_ready: false,
-            timer_at: None,
-            context: 0,
+            ..Self::default()
         }
     }
 

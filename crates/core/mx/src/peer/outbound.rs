@@ -93,7 +93,7 @@ const PACKET_THRESHOLD: u64 = 3;
 const MAX_PACKET_THRESHOLD: u64 = 64;
 const FIRST_WINDOW: u32 = 64;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Outbound {
     pub(crate) queue: VecDeque<Item>,
     /// From the first frame that is not acknowledged.
@@ -147,28 +147,12 @@ impl Outbound {
     pub(crate) fn new(first: Seq, config: &Config) -> Self {
         let window = u32::from(config.window);
         Self {
-            queue: VecDeque::new(),
-            sent: VecDeque::new(),
             first,
             limit: first,
-            full: false,
-            has_begun: false,
-            notifies: VecDeque::new(),
-            credit: Seq(0),
-            used: Seq(0),
-            lost: 0,
-            in_flight: 0,
-            transmissions: 0,
-            largest_acked: 0,
             packet_threshold: PACKET_THRESHOLD,
             window,
-            delivered: 0,
-            bdp_frames: [0; 2],
-            round: 0,
             congestion: Congestion::new(FIRST_WINDOW.min(window), 1, window),
-            rtt: Rtt::default(),
-            pto_count: 0,
-            pto_at: None,
+            ..Self::default()
         }
     }
 
