@@ -4,7 +4,6 @@ use alloc::vec::Vec;
 
 use base::time::Instant;
 
-use super::requests::Delivery;
 use super::timers::Stray;
 use super::{Contents, Endpoint, Message};
 use crate::buffers::{Sink, Source};
@@ -39,13 +38,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         self.drop_waiting(now);
         // The others have taken a message that comes.
         for receive in self.matching.drop_all_receives() {
-            let match_info = self.receives.get(receive).map_or(0, |receive| receive.match_info);
-            self.complete_receive(
-                receive,
-                Err(RequestError::Aborted),
-                None,
-                Delivery::nothing(match_info),
-            );
+            self.end_receive(receive, RequestError::Aborted, None);
         }
     }
 
@@ -120,8 +113,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let mut receives = Vec::new();
         self.matching.drop_receives(id, |receive| receives.push(receive));
         for receive in receives {
-            let match_info = self.receives.get(receive).map_or(0, |receive| receive.match_info);
-            self.complete_receive(receive, Err(reason), Some(id), Delivery::nothing(match_info));
+            self.end_receive(receive, reason, Some(id));
         }
         self.peers.clear_address(address, id);
         self.forget(id, reason);

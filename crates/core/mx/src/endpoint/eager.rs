@@ -82,9 +82,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             }
         } else if let EagerTarget::Receive(receive) = arriving.target {
             let length = u64::from(arriving.total);
-            let room = self.receives.get(receive).map_or(0, |receive| receive.sink.capacity());
-            let match_info = arriving.match_info;
-            let delivery = Delivery { match_info, length, transferred: length.min(room) };
+            let (match_info, transferred) =
+                (arriving.match_info, length.min(self.room_of(receive)));
+            let delivery = Delivery { match_info, length, transferred };
             self.complete_receive(receive, delivery.result(), Some(id), delivery);
         }
         Ok(())

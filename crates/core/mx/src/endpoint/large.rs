@@ -62,8 +62,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             let delivery = Delivery { match_info, length, transferred: 0 };
             return self.complete_receive(receive, Err(reason), Some(id), delivery);
         };
-        let room = self.receives.get(receive).map_or(0, |receive| receive.sink.capacity());
-        let wanted = length.min(room);
+        let wanted = length.min(self.room_of(receive));
         let payload = payload_from(peer) as u32;
         if let Some(receiving) = self.receives.get_mut(receive) {
             // From now on the match information is the message's.
@@ -161,12 +160,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     ) -> Result<(), ()> {
         let known = self.pulls.active.get(&name).filter(|pull| pull.peer == id).copied();
         let (Some(pull), Some(peer)) = (known, self.peers.get_mut(id)) else {
-            self.counters.drop(DropReason::Stale);
-            return Ok(());
+            return self.useless(DropReason::Stale);
         };
         let Some((block, bit)) = find_block(peer, name, index) else {
-            self.counters.drop(DropReason::Duplicate);
-            return Ok(());
+            return self.useless(DropReason::Duplicate);
         };
         let payload = u64::from(pull.payload);
         let offset = block.offset + u64::from(bit) * payload;
@@ -181,8 +178,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let (request, first_answer) = (block.request, block.tries == 0);
         let frames = first_bits(count) << bit;
         if block.missing & frames != frames {
-            self.counters.drop(DropReason::Duplicate);
-            return Ok(());
+            return self.useless(DropReason::Duplicate);
         }
         block.missing &= !frames;
         let counted = count.min(block.counted);
@@ -246,7 +242,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     pub(super) fn finish_pull(&mut self, now: Instant, pull: Pull) {
         let Pull { peer: id, region, receive, length, wanted, .. } = pull;
-        let match_info = self.receives.get(receive).map_or(0, |receive| receive.match_info);
+        let match_info = self.match_info_of(receive);
         let delivery = Delivery { match_info, length, transferred: wanted };
         self.complete_receive(receive, delivery.result(), Some(id), delivery);
         if let Some(peer) = self.peers.get_mut(id) {
@@ -315,9 +311,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         self.pulls.active.retain(|_, pull| pull.peer != id);
         self.reads.forget(id);
         for pull in pulls {
-            let match_info =
-                self.receives.get(pull.receive).map_or(0, |receive| receive.match_info);
             let Pull { receive, length, received: transferred, .. } = pull;
+            let match_info = self.match_info_of(receive);
             let delivery = Delivery { match_info, length, transferred };
             self.complete_receive(receive, Err(reason), Some(id), delivery);
         }

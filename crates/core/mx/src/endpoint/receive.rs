@@ -267,19 +267,12 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 peer.inbound.ack_now();
                 return Ok(());
             }
-            FrameOrder::Early => {
-                self.counters.drop(DropReason::NoMemory);
-                return Ok(());
-            }
+            FrameOrder::Early => return self.useless(DropReason::NoMemory),
             FrameOrder::Seen => {
                 peer.inbound.ack_now();
-                self.counters.drop(DropReason::Duplicate);
-                return Ok(());
+                return self.useless(DropReason::Duplicate);
             }
-            FrameOrder::Beyond => {
-                self.counters.drop(DropReason::BeyondWindow);
-                return Ok(());
-            }
+            FrameOrder::Beyond => return self.useless(DropReason::BeyondWindow),
         }
         if header.ask {
             peer.inbound.ack_now();
@@ -292,6 +285,12 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 self.process(now, id, body)?;
             }
         }
+        Ok(())
+    }
+
+    /// A frame was of no use, which breaks nothing.
+    pub(super) fn useless(&mut self, reason: DropReason) -> Result<(), ()> {
+        self.counters.drop(reason);
         Ok(())
     }
 

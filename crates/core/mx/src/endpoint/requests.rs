@@ -220,17 +220,32 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// has come, or it has ended.
     pub fn cancel(&mut self, receive: ReceiveId) -> bool {
         let Some(Receiving { match_info, .. }) = self.receives.get(receive) else { return false };
-        let match_info = *match_info;
-        let withdrawn = self.matching.withdraw(receive, match_info);
+        let withdrawn = self.matching.withdraw(receive, *match_info);
         if withdrawn {
-            self.complete_receive(
-                receive,
-                Err(RequestError::Cancelled),
-                None,
-                Delivery::nothing(match_info),
-            );
+            self.end_receive(receive, RequestError::Cancelled, None);
         }
         withdrawn
+    }
+
+    /// Ends a receive that no message has come for.
+    pub(super) fn end_receive(
+        &mut self,
+        receive: ReceiveId,
+        reason: RequestError,
+        peer: Option<PeerId>,
+    ) {
+        let match_info = self.match_info_of(receive);
+        let delivery = Delivery { match_info, length: 0, transferred: 0 };
+        self.complete_receive(receive, Err(reason), peer, delivery);
+    }
+
+    pub(super) fn match_info_of(&self, receive: ReceiveId) -> u64 {
+        self.receives.get(receive).map_or(0, |receive| receive.match_info)
+    }
+
+    /// How many bytes the place of a receive has.
+    pub(super) fn room_of(&self, receive: ReceiveId) -> u64 {
+        self.receives.get(receive).map_or(0, |receive| receive.sink.capacity())
     }
 
     pub(super) fn bind(&mut self, now: Instant, receive: ReceiveId, id: MessageId) {
@@ -365,10 +380,6 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    pub(super) const fn nothing(match_info: u64) -> Self {
-        Self { match_info, length: 0, transferred: 0 }
-    }
-
     /// How a request ends when its message has arrived.
     pub(super) const fn result(&self) -> Result<(), RequestError> {
         arrived(self.length, self.transferred)

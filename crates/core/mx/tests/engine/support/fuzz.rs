@@ -10,6 +10,7 @@ use mx::matching::Match;
 use mx::outgoing::{BulkPath, Reference};
 use mx::status::Event;
 
+use super::input::Input;
 use super::{EnginePair, address, pattern, secs};
 
 /// Frames that endpoints sent, to be sent again, changed.
@@ -18,23 +19,6 @@ const LENGTHS: [usize; 8] = [0, 1, 128, 129, 2_000, 32_768, 32_769, 100_000];
 
 /// From this operation on, the path for bulk frames changes, too.
 const PATHS: u8 = 252;
-
-/// Reads numbers from bytes; zeros at the end.
-struct Bytes<'a>(&'a [u8]);
-
-impl<'a> Bytes<'a> {
-    fn next(&mut self) -> u8 {
-        let Some((first, rest)) = self.0.split_first() else { return 0 };
-        self.0 = rest;
-        *first
-    }
-
-    fn take(&mut self, count: usize) -> &'a [u8] {
-        let (taken, rest) = self.0.split_at(count.min(self.0.len()));
-        self.0 = rest;
-        taken
-    }
-}
 
 /// An endpoint, and one who sends it whatever the bytes say, in the name of its peer or in one of
 /// its own, while the two exchange messages. Each operation is a byte, and what belongs to it:
@@ -49,8 +33,8 @@ impl<'a> Bytes<'a> {
 /// | 6 | count | so many frames are lost |
 /// | 7 | checksum of | a frame that was sent before, changed, its checksum made right |
 pub(crate) fn replay_frames(bytes: &[u8]) {
-    let mut bytes = Bytes(bytes);
-    let crc = bytes.next() % 2 == 1;
+    let mut bytes = Input::new(bytes);
+    let crc = bytes.u8() % 2 == 1;
     let (mut pair, peers) = EnginePair::connected(Config { crc, ..Config::default() });
     let kept: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
     let losing = Rc::new(RefCell::new(0));
@@ -63,41 +47,41 @@ pub(crate) fn replay_frames(bytes: &[u8]) {
         let left = lose.replace_with(|left: &mut u8| left.saturating_sub(1));
         left == 0
     });
-    while !bytes.0.is_empty() {
-        match bytes.next() % 8 {
+    while !bytes.is_empty() {
+        match bytes.u8() % 8 {
             0 => {
-                let from = bytes.next();
-                let length = bytes.next();
-                let frame = bytes.take(length.into());
+                let from = bytes.u8();
+                let length = bytes.u8();
+                let frame = bytes.bytes(length.into());
                 let to = usize::from(from / 2 % 2);
                 pair.ends[to].handle_frame(pair.now, address(from % 3).nic, frame);
             }
             op @ (1 | 2 | 7) => {
-                let Some(mut frame) = chosen(&kept.borrow(), bytes.next()) else { continue };
-                let place = usize::from(bytes.next()) % frame.len();
-                frame[place] = bytes.next();
+                let Some(mut frame) = chosen(&kept.borrow(), bytes.u8()) else { continue };
+                let place = usize::from(bytes.u8()) % frame.len();
+                frame[place] = bytes.u8();
                 if op == 7 {
                     seal(&mut frame);
                 }
                 let to = usize::from(frame[2] == 1);
                 let (end, from) = (&mut pair.ends[to], address(1 - to as u8).nic);
                 if op == 2 {
-                    let length = u64::from(bytes.next()) << (bytes.next() % 60);
+                    let length = u64::from(bytes.u8()) << (bytes.u8() % 60);
                     let reference = Reference { at: 0, length, record: [frame[place].into(); 2] };
                     end.handle_reference(pair.now, from, &frame, reference);
                 } else {
                     end.handle_frame(pair.now, from, &frame);
                 }
             }
-            3 => pair.run(Duration::from_micros(1 << (bytes.next() % 24))),
+            3 => pair.run(Duration::from_micros(1 << (bytes.u8() % 24))),
             op @ (4 | 5) => {
                 let end = usize::from(op - 4);
-                let length = LENGTHS[usize::from(bytes.next()) % LENGTHS.len()];
+                let length = LENGTHS[usize::from(bytes.u8()) % LENGTHS.len()];
                 // A peer that broke the protocol is lost, as it should be.
                 let _ = pair.ends[end].isend(pair.now, peers[end], 1, pattern(length), 0);
                 let _ = pair.ends[1 - end].irecv(pair.now, None, Match::ANY, vec![0; length], 0);
             }
-            _ => *losing.borrow_mut() = bytes.next() % 16,
+            _ => *losing.borrow_mut() = bytes.u8() % 16,
         }
         pair.run(Duration::ZERO);
         pair.take(0);
@@ -128,8 +112,8 @@ fn seal(frame: &mut [u8]) {
 /// Two endpoints whose applications ask for anything at any time, over a wire that loses frames.
 /// Each operation is two bytes: what to do; which endpoint does it, with which parameter.
 pub(crate) fn replay_requests(bytes: &[u8]) {
-    let mut bytes = Bytes(bytes);
-    let flags = bytes.next();
+    let mut bytes = Input::new(bytes);
+    let flags = bytes.u8();
     let context = ContextBits { bits: 4 * (flags & 1), shift: 8 };
     let peer_credit = if flags & 2 == 0 { 1 << 20 } else { 3_000 };
     let unexpected_messages = if flags & 4 == 0 { 1 << 20 } else { 4 };
@@ -144,8 +128,8 @@ pub(crate) fn replay_requests(bytes: &[u8]) {
         every < 2 || is_bulk || !*loses.borrow() || count % every != 0
     });
     let mut applications = peers.map(Application::new);
-    while !bytes.0.is_empty() {
-        let (what, how) = (bytes.next(), bytes.next());
+    while !bytes.is_empty() {
+        let (what, how) = (bytes.u8(), bytes.u8());
         if what >= PATHS {
             pair.set_bulk_path(
                 [BulkPath::Closed, BulkPath::Open, BulkPath::Full][how as usize % 3],

@@ -2,6 +2,9 @@
 
 pub(crate) mod fuzz;
 pub(crate) mod guest;
+#[allow(dead_code, reason = "others use the rest")]
+#[path = "../../../../../hosts/vhost/tests/support/input.rs"]
+pub(crate) mod input;
 pub(crate) mod lies;
 
 use std::collections::VecDeque;
