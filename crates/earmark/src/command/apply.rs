@@ -13,13 +13,13 @@ use labctl::client::port_here;
 use report::{errln, json, outln, output};
 use sys::ctrl_c;
 use tune::device::{self, Reopened, TunedDevice};
-use tune::journal::{Journal, Store};
 use tune::lone;
 use tune::recover;
-use tune::setting::{Change, Setting, State, Value};
 use tune::transaction::{
     self, SettingResult, Transaction, Verdict, boot, check, current, put_back, since_boot, undo,
 };
+use tune::{Change, Setting, State, Value};
+use tune::{Journal, Store};
 
 /// Which device, and where its journal is.
 #[derive(Args, Clone, Debug)]

@@ -13,15 +13,15 @@ use report::{errln, json, outln};
 use show::lanes::Lane;
 use show::report::Report;
 use sys::ctrl_c;
+use tune::Setting;
 use tune::device::TunedDevice;
-use tune::journal::{Kept, Store};
-use tune::lane::by_hash::Ports;
+use tune::lane::Ports;
 use tune::lane::{
     Begun, Candidate, Capabilities, Made, Plan, Wanted, begin, of_lanes, plan, queues_of_lanes,
     without_lanes,
 };
-use tune::setting::Setting;
 use tune::transaction::{SettingResult, Transaction, current};
+use tune::{Kept, Store};
 
 /// How many ports are printed.
 const PORTS: usize = 8;

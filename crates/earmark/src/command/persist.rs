@@ -13,13 +13,13 @@ use netdev::{Root, device_name};
 use super::apply::DeviceArgs;
 use report::{errln, outln, output};
 use sys::files::{self, Tree};
+use tune::Store;
 use tune::device::{DeviceKind, TunedDevice};
-use tune::journal::Store;
 use tune::persist::{
     File, Format, Subject, Written, is_ours, link_key, link_section, settings_of, without,
 };
-use tune::setting::{Setting, State};
 use tune::transaction::current;
+use tune::{Setting, State};
 
 /// No file that is read has more bytes.
 const LARGEST: u64 = 1 << 20;

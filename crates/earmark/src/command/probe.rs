@@ -21,8 +21,8 @@ use probe::run::{self, Limits};
 use report::terminal::Width;
 use report::{errln, json, outln};
 use sys::ctrl_c;
+use tune::Setting;
 use tune::lone;
-use tune::setting::Setting;
 use tune::transaction::{Transaction, Verdict};
 
 /// What `earmark probe` takes.

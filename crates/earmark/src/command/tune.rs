@@ -18,20 +18,20 @@ use report::progress::Progress;
 use report::terminal::Width;
 use report::{errln, json, outln, output};
 use sys::{ctrl_c, files};
+use tune::Locator;
+use tune::Metric;
+use tune::Play;
+use tune::Recommendation;
+use tune::Request;
+use tune::TunedWorld;
+use tune::Workload;
 use tune::device::TunedDevice;
-use tune::figures::Metric;
-use tune::goal::{Goal, Sense};
 use tune::lone;
-use tune::output::Locator;
-use tune::peer::code::CodeArgs;
-use tune::recommendation::Recommendation;
-use tune::search::{Budget, Method, Space};
-use tune::session::{self, Request};
-use tune::setting::{Change, Knob, Setting, State};
+use tune::peer::CodeArgs;
 use tune::transaction::check;
-use tune::trial::Play;
-use tune::workload::Workload;
-use tune::world::TunedWorld;
+use tune::{Budget, Method, Space};
+use tune::{Change, Knob, Setting, State};
+use tune::{Goal, Sense};
 
 /// The exit status if no setting meets the limits of the goal. docs/tune.md promises it.
 const GOAL_MISSED: u8 = 3;
@@ -303,7 +303,7 @@ fn on_device(args: &TuneArgs, goal: Option<Goal>) -> Result<Recommendation> {
         progress.step(&change.to_string());
     };
     let request = args.request(&space, &goal);
-    let recommendation = session::tune_device(&request, device, &store, &play, &mut step);
+    let recommendation = tune::tune_device(&request, device, &store, &play, &mut step);
     progress.finish();
     recommendation
 }
@@ -329,7 +329,7 @@ fn in_world(args: &TuneArgs, world: WorldKind, goal: &Goal) -> Result<Recommenda
         progress.start(1);
         progress.step(&change.to_string());
     };
-    let recommendation = session::tune_world(&args.request(&space, goal), world, &mut step);
+    let recommendation = tune::tune_world(&args.request(&space, goal), world, &mut step);
     progress.finish();
     recommendation
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tune::persist::{Format, Subject, Written};
-use tune::setting::{Setting, State};
+use tune::{Setting, State};
 
 use crate::support::{Directory, Ended, in_network, needs};
 

@@ -3,18 +3,15 @@
 use super::search::Point;
 use super::transaction::{SettingResult, Verdict};
 
-/// What a device said, by the setting.
 #[derive(Debug, Default)]
 pub struct Answers {
-    /// Those that it refused, and why.
     pub refused: Vec<(Point, String)>,
-    /// Those of which it made something else, and what.
     pub otherwise: Vec<(Point, String)>,
 }
 
 impl Answers {
     /// Keeps what the device made of a point, once, if that is something else.
-    pub fn note(&mut self, point: &Point, took: &[SettingResult]) {
+    pub(crate) fn note(&mut self, point: &Point, took: &[SettingResult]) {
         let differs = |took: &&SettingResult| {
             matches!(took.verdict, Verdict::Rounded | Verdict::Ignored | Verdict::Overridden)
         };

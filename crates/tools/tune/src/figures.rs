@@ -41,8 +41,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// All of them, by name.
-    pub const NAMES: [(&'static str, Self); 11] = [
+    pub(crate) const NAMES: [(&'static str, Self); 11] = [
         ("latency", Self::P50),
         ("p50", Self::P50),
         ("p90", Self::P90),
@@ -62,13 +61,12 @@ impl Metric {
         named.map_or("value", |(name, _)| name)
     }
 
-    /// Whether it is a latency.
-    pub fn is_latency(self) -> bool {
+    pub(crate) fn is_latency(self) -> bool {
         matches!(self, Self::P50 | Self::P90 | Self::P99 | Self::P999 | Self::Max | Self::Mean)
     }
 
     /// Whether its value is never above that of `other` in one measurement.
-    pub fn is_at_most(self, other: Self) -> bool {
+    pub(crate) fn is_at_most(self, other: Self) -> bool {
         const RISING: [Metric; 5] =
             [Metric::P50, Metric::P90, Metric::P99, Metric::P999, Metric::Max];
         let rank = |metric| RISING.iter().position(|known| *known == metric);
@@ -94,8 +92,7 @@ impl Metric {
         }
     }
 
-    /// A value as a number, in the unit of its column.
-    pub fn cell(self, value: Option<f64>) -> String {
+    pub(crate) fn cell(self, value: Option<f64>) -> String {
         match self {
             Self::Cpu => number(value, 2),
             Self::Interrupts | Self::Transactions => number(value, 0),
@@ -125,19 +122,16 @@ impl fmt::Display for Metric {
     }
 }
 
-/// The figures of one trial, or of several together. What is missing was not measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Figures(pub BTreeMap<Metric, f64>);
 
 impl Figures {
-    /// A figure, if it was measured.
-    pub fn get(&self, metric: Metric) -> Option<f64> {
+    pub(crate) fn get(&self, metric: Metric) -> Option<f64> {
         self.0.get(&metric).copied()
     }
 
-    /// Adds those of the players' records.
-    pub fn add(&mut self, records: &[(Part, Record)]) -> Result<()> {
+    pub(crate) fn add(&mut self, records: &[(Part, Record)]) -> Result<()> {
         for (part, record) in records {
             match part {
                 Part::Asker => self.add_latency(record)?,
@@ -173,7 +167,7 @@ impl Figures {
 
     /// The geometric mean of several: a ratio counts the same up and down, and one round that was
     /// disturbed weighs less than in the arithmetic one.
-    pub fn mean<'a>(all: impl Iterator<Item = &'a Self> + Clone) -> Self {
+    pub(crate) fn mean<'a>(all: impl Iterator<Item = &'a Self> + Clone) -> Self {
         let mut sums: BTreeMap<Metric, (f64, f64)> = BTreeMap::new();
         for (metric, value) in all.flat_map(|figures| &figures.0) {
             let sum = sums.entry(*metric).or_default();
@@ -188,12 +182,11 @@ impl Figures {
 const SMALLEST: f64 = 1e-3;
 
 /// The logarithm of a figure, which may be 0.
-pub fn logarithm(value: f64) -> f64 {
+pub(crate) fn logarithm(value: f64) -> f64 {
     (value.max(0.0) + SMALLEST).ln()
 }
 
-/// The figure of a logarithm, to nine digits: what is behind them is the arithmetic's.
-pub fn linear(logarithm: f64) -> f64 {
+pub(crate) fn linear(logarithm: f64) -> f64 {
     let value = (logarithm.exp() - SMALLEST).max(0.0);
     let unit = 10_f64.powi((value + SMALLEST).log10().floor() as i32 - 8);
     if value.is_finite() && unit > 0.0 { (value / unit).round() * unit } else { value }

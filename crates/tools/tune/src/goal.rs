@@ -25,7 +25,7 @@ const PENALTY: f64 = 20.0;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goal {
     /// What is to be as small as possible; or as large, if the direction says so.
-    pub aim: (Sense, Metric),
+    pub(crate) aim: (Sense, Metric),
     /// What must hold.
     pub limits: Vec<Limit>,
     /// The user has named no aim.
@@ -49,10 +49,8 @@ impl Sense {
     }
 }
 
-/// A bound on a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
-    /// The figure that is bounded.
     pub metric: Metric,
     /// It is to be below the bound; or above, if the direction says so.
     pub direction: Sense,
@@ -76,18 +74,15 @@ impl fmt::Display for Limit {
     }
 }
 
-/// A limit that does not hold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Miss {
-    /// The limit that is missed.
-    pub limit: Limit,
+    pub(crate) limit: Limit,
     /// What was measured, in the metric's unit; `None` if it was not.
-    pub value: Option<f64>,
+    pub(crate) value: Option<f64>,
 }
 
 impl Miss {
-    /// By how much the limit is missed, as a share of it.
-    pub fn by(&self) -> Option<f64> {
+    pub(crate) fn by(&self) -> Option<f64> {
         self.value.map(|value| (value - self.limit.bound).abs() / self.limit.bound)
     }
 }
@@ -124,7 +119,7 @@ impl Goal {
 
     /// The figure that the aim is about, if it was measured. Where CPU time cannot be measured, as
     /// in virtual time, interrupts stand for it, unless the user has named it.
-    pub fn aimed(&self, figures: &Figures) -> Option<f64> {
+    pub(crate) fn aimed(&self, figures: &Figures) -> Option<f64> {
         let cheap = || figures.get(Metric::Interrupts).filter(|_| self.aim.1 == Metric::Cpu);
         figures.get(self.aim.1).or_else(|| cheap().filter(|_| self.is_implied))
     }
@@ -134,8 +129,7 @@ impl Goal {
         std::iter::once(self.aim.1).chain(self.limits.iter().map(|limit| limit.metric))
     }
 
-    /// Whether it is about a metric.
-    pub fn is_about(&self, metric: Metric) -> bool {
+    pub(crate) fn is_about(&self, metric: Metric) -> bool {
         let stands_in = self.is_implied && self.aim.1 == Metric::Cpu;
         self.metrics().any(|own| own == metric) || (stands_in && metric == Metric::Interrupts)
     }
@@ -147,7 +141,7 @@ impl Goal {
     }
 
     /// The same without limits: a logarithm that is smaller where the aim is met better.
-    pub fn aim_cost(&self, figures: &Figures) -> f64 {
+    pub(crate) fn aim_cost(&self, figures: &Figures) -> f64 {
         let Some(value) = self.aimed(figures) else { return f64::INFINITY };
         match self.aim.0 {
             Sense::Min => logarithm(value),
@@ -156,7 +150,7 @@ impl Goal {
     }
 
     /// By how much limits are exceeded, as a logarithm; 0 if all hold.
-    pub fn excess(&self, figures: &Figures) -> f64 {
+    pub(crate) fn excess(&self, figures: &Figures) -> f64 {
         let excess = |limit: &Limit| {
             let Some(value) = figures.get(limit.metric) else { return f64::INFINITY };
             let over = logarithm(value) - logarithm(limit.bound);

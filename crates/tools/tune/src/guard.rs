@@ -82,7 +82,6 @@ impl Guard {
         Ok(guard)
     }
 
-    /// One that has undone the change, as for a process that was stopped.
     #[cfg(test)]
     pub(crate) fn that_has_undone() -> Self {
         let answers = "echo ready; while read word && [ $word != done ]; do echo undone; done";
@@ -105,18 +104,17 @@ impl Guard {
 
     /// Whether the change is in force; else the guard has undone it, because this process was
     /// stopped.
-    pub fn is_in_force(&mut self) -> Result<bool> {
+    pub(crate) fn is_in_force(&mut self) -> Result<bool> {
         self.ask("check")
     }
 
     /// Leaves the guard behind, to wait for the user's confirmation; `false` as for
     /// [`is_in_force`](Self::is_in_force), and then it does not wait.
-    pub fn wait_for_confirmation(&mut self) -> Result<bool> {
+    pub(crate) fn wait_for_confirmation(&mut self) -> Result<bool> {
         self.ask("wait")
     }
 
-    /// Sends the guard away: there is nothing to undo.
-    pub fn dismiss(mut self) -> Result<()> {
+    pub(crate) fn dismiss(mut self) -> Result<()> {
         // If it is gone already, somebody has killed it; it is not needed any more.
         let _ = self.say("done");
         drop(self.life);
@@ -208,7 +206,6 @@ fn write_word(word: &str) -> std::io::Result<()> {
     writeln!(output, "{word}").and_then(|()| output.flush())
 }
 
-/// The owner has died: undoes what it has done.
 fn undo_own(store: &Store, identity: &Identity) -> Result<()> {
     let held = store.hold(identity)?;
     if undo_if_there(store, identity, &held, |_| true)? {

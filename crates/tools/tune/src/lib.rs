@@ -10,43 +10,20 @@
 //! between the last few. The pick is measured again against how the device was, and kept only if it
 //! is no worse.
 //!
-//! # Example
-//!
-//! A search needs no device; here latency rises and interrupts fall with `rx-usecs`.
-//!
-//! ```
-//! use tune::figures::{Figures, Metric};
-//! use tune::search::{Budget, Method, Space, search};
-//! use tune::setting::{Setting, Value};
-//!
-//! let space = Space::of(&"rx-usecs 100".parse()?, 512);
-//! let goal = "min interrupts, p50 < 60us".parse()?;
-//! let found = search(&space, &goal, Method::Guided(Budget::USUAL), &mut |point| {
-//!     let usecs = match space.change(point).get(Setting::RxUsecs) {
-//!         Some(Value::Number(usecs)) => *usecs as f64,
-//!         _ => 100.0,
-//!     };
-//!     let figures = [(Metric::P50, 30.0 + usecs), (Metric::Interrupts, 1e6 / (10.0 + usecs))];
-//!     Ok(Figures(figures.into()))
-//! })?;
-//! assert!(goal.misses(&found.trials[found.best].mean()).is_empty());
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
 //! # Modules
 //!
-//! - [`setting`]: settings as text, by ethtool's names;
-//! - [`device`]: an interface of this machine, or a port of a NIC of ours;
-//! - [`journal`], [`transaction`], [`guard`], [`recover`]: a change that is undone whatever
+//! - `setting`: settings as text, by ethtool's names;
+//! - `device`: an interface of this machine, or a port of a NIC of ours;
+//! - `journal`, `transaction`, `guard`, `recover`: a change that is undone whatever
 //!   happens;
-//! - [`figures`], [`goal`], [`search`]: what is measured, what is wanted, how to find it;
-//! - [`workload`], [`peer`], [`trial`]: what is played meanwhile, with a far host; [`output`]: the
+//! - `figures`, `goal`, `search`: what is measured, what is wanted, how to find it;
+//! - `workload`, `peer`, `trial`: what is played meanwhile, with a far host; `output`: the
 //!   number of a user's command that counts;
-//! - [`world`]: the same with a NIC of ours between two hosts of ours;
-//! - [`session`], [`recommendation`]: a whole run, and what it finds;
-//! - [`lone`]: changes under which a lone packet may wait for others;
-//! - [`lane`]: a queue for urgent packets, of what a device has;
-//! - [`persist`]: files that bring settings back at each boot.
+//! - `world`: the same with a NIC of ours between two hosts of ours;
+//! - `session`, `recommendation`: a whole run, and what it finds;
+//! - `lone`: changes under which a lone packet may wait for others;
+//! - `lane`: a queue for urgent packets, of what a device has;
+//! - `persist`: files that bring settings back at each boot.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
@@ -54,24 +31,36 @@
 mod answers;
 pub mod device;
 mod failpoint;
-pub mod figures;
+mod figures;
 mod front;
-pub mod goal;
+mod goal;
 pub mod guard;
-pub mod journal;
+mod journal;
 pub mod lane;
 pub mod lone;
-pub mod output;
+mod output;
 pub mod peer;
 pub mod persist;
-pub mod recommendation;
+mod recommendation;
 pub mod recover;
-pub mod search;
-pub mod session;
-pub mod setting;
+mod search;
+mod session;
+mod setting;
 #[cfg(test)]
 mod testing;
 pub mod transaction;
-pub mod trial;
-pub mod workload;
-pub mod world;
+mod trial;
+mod workload;
+mod world;
+
+pub use figures::Metric;
+pub use goal::{Goal, Sense};
+pub use journal::{Journal, Kept, Store};
+pub use output::Locator;
+pub use recommendation::Recommendation;
+pub use search::{Budget, Method, Space};
+pub use session::{Progress, Request, tune_device, tune_world};
+pub use setting::{Change, Knob, Setting, State, Value};
+pub use trial::Play;
+pub use workload::Workload;
+pub use world::TunedWorld;

@@ -79,7 +79,6 @@ fn waiting(
     places.iter().copied().filter_map(wait).collect()
 }
 
-/// The coalescing of a device or of a queue.
 fn coalescing(state: &State, queue: Option<u16>) -> Coalesce {
     let of_device = state.0.iter().filter(|(setting, _)| setting.of_device().is_none());
     let is_its =

@@ -22,7 +22,7 @@ use clap::ValueEnum;
 
 use crate::setting::{Mechanism, Setting, State};
 use file::settings_in_head;
-pub use file::{File, MARK, Subject, is_ours};
+pub use file::{File, Subject, is_ours};
 pub use link::{link_key, link_section};
 
 /// Who brings the settings back.
@@ -159,7 +159,6 @@ impl Format {
     }
 }
 
-/// What each of the files can say best.
 fn systemd(subject: &Subject, settings: &State) -> Result<Vec<File>, String> {
     let linked = settings.only(|setting| link_key(setting).is_some());
     let busy = settings.only(|setting| setting.mechanism() == Mechanism::Sysctl);

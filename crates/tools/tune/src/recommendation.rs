@@ -16,26 +16,17 @@ use super::transaction::SettingResult;
 use bench::environment::Environment;
 use words::by_goal;
 
-/// What the setting that was in force at the start is called.
 const PRESENT: &str = "as it is";
 
-/// What was tuned.
 #[derive(Debug)]
 pub struct Subject {
-    /// The user's name for the device.
     pub device: String,
-    /// What drives it.
     pub driver: String,
-    /// The workload, by its name.
     pub workload: String,
-    /// The number of the user's command that counts.
     pub measurand: Option<Measurand>,
-    /// How the device was.
     pub before: State,
-    /// Where and how it was measured.
     pub environment: Environment,
-    /// How many measurements that were.
-    pub measurements: usize,
+    pub(crate) measurements: usize,
 }
 
 /// The pick, and what it rests on.
@@ -49,29 +40,25 @@ pub struct Recommendation {
     pub workload: String,
     /// The number of the user's command that counts.
     pub measurand: Option<Measurand>,
-    /// Whether that number was the same in all measurements, under whatever setting.
-    pub never_changed: bool,
+    pub(crate) never_changed: bool,
     /// The goal, as the user wrote it.
     pub goal: String,
     /// How the device was.
     pub before: State,
     /// Every setting that was tried, in the order of the first trial.
     pub trials: Vec<TrialRow>,
-    /// How many measurements that were.
-    pub measurements: usize,
+    pub(crate) measurements: usize,
     /// The number of the setting that was in force among the trials.
     pub present: Option<usize>,
     /// The number of the pick.
     pub pick: usize,
-    /// Settings that may be as good, by their numbers.
-    pub rivals: Vec<usize>,
+    pub(crate) rivals: Vec<usize>,
     /// Whether the pick meets the goal.
     #[serde(flatten)]
     pub limits: Limits,
     /// What never waiting costs, if that is the pick.
-    pub price: Option<String>,
-    /// What was measured afterwards.
-    pub verified: Option<Verified>,
+    pub(crate) price: Option<String>,
+    pub(crate) verified: Option<Verified>,
     /// Whether the pick is in force.
     pub applied: bool,
     /// What the device took of it.
@@ -80,36 +67,24 @@ pub struct Recommendation {
     pub environment: Environment,
 }
 
-/// One setting that was tried.
 #[derive(Debug, Serialize)]
 pub struct TrialRow {
-    /// The setting, as `earmark apply` takes it.
-    pub setting: String,
-    /// How often it was measured.
-    pub rounds: usize,
-    /// What was measured: geometric means over the rounds.
-    pub figures: Figures,
-    /// No other one beats it in everything.
-    pub on_front: bool,
-    /// Why the device refused it, if it did.
-    pub refused: Option<String>,
-    /// What the device made of it, if something else was in force than what it was asked for.
-    pub otherwise: Option<String>,
+    pub(crate) setting: String,
+    pub(crate) rounds: usize,
+    pub(crate) figures: Figures,
+    pub(crate) on_front: bool,
+    pub(crate) refused: Option<String>,
+    pub(crate) otherwise: Option<String>,
 }
 
-/// Whether the pick meets all limits of the goal.
 #[derive(Debug, Serialize)]
 pub struct Limits {
-    /// Whether it meets all of them.
     pub goal_met: bool,
-    /// Limits that it does not meet, in words.
-    pub missed: Vec<String>,
-    /// The same as data.
+    pub(crate) missed: Vec<String>,
     pub misses: Vec<MissRow>,
 }
 
 impl Limits {
-    /// With these figures of the pick.
     pub fn of(goal: &Goal, pick: &Figures) -> Self {
         let misses = goal.misses(pick);
         Self {
@@ -120,19 +95,14 @@ impl Limits {
     }
 }
 
-/// A limit that the pick does not meet.
 #[derive(Debug, Serialize)]
 pub struct MissRow {
-    /// The metric that is limited.
-    pub metric: Metric,
-    /// `<` or `>`.
-    pub sign: &'static str,
-    /// The limit, in the unit of the figures.
-    pub limit: f64,
+    pub(crate) metric: Metric,
+    pub(crate) sign: &'static str,
+    pub(crate) limit: f64,
     /// What was measured; `None` if it was not.
-    pub value: Option<f64>,
-    /// The distance of the two, as a share of the limit.
-    pub by: Option<f64>,
+    pub(crate) value: Option<f64>,
+    pub(crate) by: Option<f64>,
 }
 
 impl From<&Miss> for MissRow {
@@ -143,22 +113,17 @@ impl From<&Miss> for MissRow {
     }
 }
 
-/// A pick against what was there before, measured in turns after the search.
 #[derive(Debug, Serialize)]
-pub struct Verified {
-    /// How it was.
-    pub before: Figures,
-    /// How it is.
-    pub after: Figures,
+pub(crate) struct Verified {
+    pub(crate) before: Figures,
+    pub(crate) after: Figures,
     /// By how much the goal is missed by more than before: a ratio, at least, measured, at most.
-    pub ratio: Option<[f64; 3]>,
-    /// The same in words: as a ratio where one says something, else as the two figures.
-    pub by_goal: Option<String>,
+    pub(crate) ratio: Option<[f64; 3]>,
+    pub(crate) by_goal: Option<String>,
 }
 
 impl Verified {
-    /// Of trials that shared their rounds.
-    pub fn of(before: &Trial, after: &Trial, goal: &Goal, doubt: Option<Doubt>) -> Self {
+    pub(crate) fn of(before: &Trial, after: &Trial, goal: &Goal, doubt: Option<Doubt>) -> Self {
         let ratio = doubt.map(|doubt| [doubt.low, doubt.mean, doubt.high].map(f64::exp));
         let (before, after) = (before.mean(), after.mean());
         let by_goal = ratio.and_then(|ratio| by_goal(goal, &before, &after, ratio));

@@ -97,7 +97,6 @@ fn past(store: &Store, journal: &Journal) -> Result<JournalState> {
         .map_or(JournalState::Consistent, |_| JournalState::Orphaned))
 }
 
-/// What was undone, if anything, as a line.
 fn recover_one(store: &Store, journal: &Journal) -> Result<Option<String>> {
     match past(store, journal)? {
         JournalState::Consistent => Ok(None),
@@ -124,7 +123,6 @@ fn recover_one(store: &Store, journal: &Journal) -> Result<Option<String>> {
     }
 }
 
-/// Takes a journal away that has nothing to undo.
 fn forget(store: &Store, journal: &Journal) -> Result<()> {
     let held = store.hold(&journal.device)?;
     store.write(&Journal::new(&journal.boot, journal.device.clone()), &held)

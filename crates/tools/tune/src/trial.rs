@@ -12,7 +12,7 @@ use super::device::{Counted, TunedDevice};
 use super::figures::{Figures, Metric};
 use super::goal::Sense;
 use super::output::{Locator, Measurand};
-use super::peer::code::Code;
+use super::peer::Code;
 use super::peer::{LocalHost, RemoteHost};
 use super::workload::Workload;
 use bench::experiment::{Plan, Site};
@@ -188,7 +188,6 @@ fn output_of(command: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&ended.stdout).into_owned())
 }
 
-/// What can be read off before and after.
 struct Meters {
     at: Instant,
     counted: Counted,

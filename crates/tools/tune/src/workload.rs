@@ -6,10 +6,9 @@ use bench::experiment::{Experiment, Plan, Role, Site};
 use bench::options::ExperimentOptions;
 
 /// The host whose device is tuned.
-pub const HERE: usize = 0;
+const HERE: usize = 0;
 
-/// The far host.
-pub const THERE: usize = 1;
+const THERE: usize = 1;
 
 /// The port of the server of round trips; the bulk flow has the next one.
 const PORT: u16 = 7_011;
@@ -56,8 +55,7 @@ impl Workload {
         }
     }
 
-    /// Where: at this host's address, as the far one sees it, and at the far one's.
-    pub fn site(self, here: IpAddr, there: IpAddr) -> Site {
+    pub(crate) fn site(self, here: IpAddr, there: IpAddr) -> Site {
         let server = if matches!(self, Self::TcpRr | Self::Mixed) { THERE } else { HERE };
         let addresses = [here, there];
         Site { addresses, server, sink: HERE, port: PORT, starts_memcached: false }

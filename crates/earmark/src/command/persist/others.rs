@@ -6,7 +6,7 @@ use netdev::setters::{Program, Setter, Setters, Traits, read_setters};
 use report::errln;
 use sys::files::Tree;
 use tune::persist::{File, Format, link_key};
-use tune::setting::{Setting, State};
+use tune::{Setting, State};
 
 /// Says which files of others set something that `files` bring back.
 pub(super) fn warn(tree: &Tree, traits: &Traits, format: Format, settings: &State, files: &[File]) {

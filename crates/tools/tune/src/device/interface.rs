@@ -26,15 +26,14 @@ const NETWORK: &str = "/proc/thread-self/ns/net";
 
 /// An interface in the network namespace of the thread that opened it.
 #[derive(Debug)]
-pub struct Interface {
+pub(super) struct Interface {
     identity: Identity,
     ethtool: Ethtool,
     root: Root,
 }
 
 impl Interface {
-    /// The interface of that name.
-    pub fn open(name: &str) -> Result<Self> {
+    pub(super) fn open(name: &str) -> Result<Self> {
         let root = Root::here();
         let number = root.number(&format!("sys/class/net/{name}/ifindex"));
         let number = number.with_context(|| format!("no device {name} here; look at: ip link"))?;
@@ -45,7 +44,7 @@ impl Interface {
     }
 
     /// The interface that a journal names, if it is there; under whatever name it has now.
-    pub fn reopen(identity: &Identity) -> Result<Reopened> {
+    pub(super) fn reopen(identity: &Identity) -> Result<Reopened> {
         if network()? != identity.place {
             return Ok(Reopened::Elsewhere);
         }
@@ -76,7 +75,6 @@ impl Interface {
         Steering { ethtool: &self.ethtool, root: &self.root, name: self.name() }
     }
 
-    /// The settings of the whole device, as its driver and its files have them.
     fn read_device(&self) -> Result<State> {
         let mut state = State::default();
         let coalesce = match self.ethtool.coalesce(self.name()) {
@@ -193,7 +191,6 @@ impl Interface {
         Ok(())
     }
 
-    /// Makes the requests of coalescing.
     fn coalesce(&self, requests: &Requests) -> Result<(), DeviceError> {
         if !requests.coalesce.is_empty() {
             in_turn(&requests.coalesce, |part| self.ethtool.set_coalesce(self.name(), part))?;

@@ -1,9 +1,9 @@
 //! What can be tuned: a device whose settings can be read, changed, and read back.
 
-pub mod interface;
+mod interface;
 mod napi;
 mod open;
-pub mod port;
+mod port;
 mod request;
 mod rules;
 mod steering;
@@ -56,7 +56,7 @@ pub enum DeviceKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Interrupts; `None` where they are not counted.
-    pub interrupts: Option<u64>,
+    pub(crate) interrupts: Option<u64>,
     /// Packets received since that moment.
     pub packets: u64,
 }

@@ -14,7 +14,6 @@ use crate::setting::{Setting, Value};
 pub(super) struct Napis {
     netdev: Netdev,
     device: String,
-    /// By their numbers.
     all: Vec<Napi>,
     queues: Vec<Queue>,
 }
@@ -41,7 +40,6 @@ impl Napis {
         Ok(Self { netdev, device: device.to_owned(), all, queues })
     }
 
-    /// The one that polls a queue.
     fn of_queue(&self, queue: u16) -> Result<&Napi> {
         let device = &self.device;
         let receiving: Vec<&Queue> =

@@ -9,15 +9,13 @@ use crate::setting::{Change, Setting, State, Value};
 use labctl::client::{ask, instance};
 use labctl::{PortState, Request};
 
-/// A port of the NIC of a lab.
 #[derive(Debug)]
-pub struct LabPort {
+pub(crate) struct LabPort {
     identity: Identity,
 }
 
 impl LabPort {
-    /// The port of that name in a lab.
-    pub fn open(lab: &str, name: &str) -> Result<Self> {
+    pub(crate) fn open(lab: &str, name: &str) -> Result<Self> {
         let (place, name) = (lab.to_owned(), name.to_owned());
         let identity = Identity { kind: DeviceKind::Port, name, place, number: 0, address: None };
         let mut port = Self { identity };
@@ -83,7 +81,6 @@ impl TunedDevice for LabPort {
         Ok(Counted { interrupts: Some(interrupts), packets })
     }
 
-    /// The strategy says all.
     fn way_back(&self, before: &State, now: &State) -> Change {
         before.only(|setting| setting == Setting::Strategy).restored_from(now)
     }

@@ -20,7 +20,6 @@ pub(super) struct Steering<'a> {
 }
 
 impl Steering<'_> {
-    /// The value of a setting, if the device has it.
     pub(super) fn read(&self, setting: Setting) -> Result<Option<Value>> {
         let found = match setting {
             Setting::RssTable => self
@@ -75,7 +74,6 @@ impl Steering<'_> {
         Ok(())
     }
 
-    /// What comes after all else.
     pub(super) fn finish(&self, requests: &Requests) -> Result<()> {
         if let Some(table) = &requests.rss_table {
             self.ethtool.set_rss_table(self.name, table)?;

@@ -18,7 +18,8 @@
 
 mod store;
 
-pub use store::{Held, Store};
+pub(crate) use store::Held;
+pub use store::Store;
 
 use serde::{Deserialize, Serialize};
 
@@ -32,8 +33,7 @@ const TIME_TO_UNDO: u64 = 5_000_000_000;
 /// without rights see what is overdue; what they say can be read of the devices, too.
 pub(crate) const OF_ROOT: &str = "/run/earmark";
 
-/// The version of the file's layout.
-pub const SCHEMA: u32 = 1;
+pub(crate) const SCHEMA: u32 = 1;
 
 /// What is known of a device's past.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,17 +53,12 @@ pub struct Journal {
     pub kept: Vec<Kept>,
 }
 
-/// A change that is going on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trying {
-    /// Who changes it, such as `apply`.
-    pub what: String,
-    /// The number of that process.
-    pub process: u32,
-    /// How the device was before.
-    pub before: State,
-    /// What is to be kept if the user confirms, each with the value from before.
+    pub(crate) what: String,
+    pub(crate) process: u32,
+    pub(crate) before: State,
     #[serde(default)]
     pub changed: Vec<Kept>,
     /// Until when the user may confirm, in nanoseconds of `CLOCK_BOOTTIME`.
@@ -73,7 +68,7 @@ pub struct Trying {
 
 impl Trying {
     /// Whether guards that live would have undone it by `now`, for want of a confirmation.
-    pub fn is_overdue(&self, now: u64) -> bool {
+    pub(crate) fn is_overdue(&self, now: u64) -> bool {
         self.until.is_some_and(|until| now > until.saturating_add(TIME_TO_UNDO))
     }
 }
@@ -132,8 +127,7 @@ impl Journal {
     }
 }
 
-/// What of a device differs after a change: what was asked for, and what changed along with it.
-pub fn changed(before: &State, after: &State, asked: &[Setting]) -> Vec<Kept> {
+pub(crate) fn changed(before: &State, after: &State, asked: &[Setting]) -> Vec<Kept> {
     let pairs = before.0.iter().filter_map(|(setting, before)| {
         let after = after.get(*setting)?;
         Some(Kept { setting: *setting, before: before.clone(), after: after.clone() })

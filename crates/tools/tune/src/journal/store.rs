@@ -31,7 +31,6 @@ pub struct Store {
     directory: PathBuf,
 }
 
-/// The right to change a device, until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct Held {
     _lock: File,
@@ -68,7 +67,6 @@ impl Store {
         }
     }
 
-    /// Opens the directory, and makes it if it is missing.
     fn open_or_make(&self) -> Result<Directory> {
         self.own(Directory::open_or_make(&self.directory))
     }
@@ -104,7 +102,7 @@ impl Store {
     }
 
     /// Takes the right to change a device, if no other process has it.
-    pub fn try_hold(&self, device: &Identity) -> Result<Option<Held>> {
+    pub(crate) fn try_hold(&self, device: &Identity) -> Result<Option<Held>> {
         self.lock(device, ".lock")
     }
 

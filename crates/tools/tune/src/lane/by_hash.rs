@@ -17,15 +17,11 @@ use nic::rss::toeplitz;
 /// The first port that a client would choose.
 const FIRST: u16 = 1_024;
 
-/// A connection as a received packet has it, but for one port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flows {
-    /// The far host.
-    pub peer: IpAddr,
-    /// This host's address.
-    pub local: IpAddr,
-    /// The port of the service.
-    pub port: u16,
+pub(super) struct Flows {
+    pub(crate) peer: IpAddr,
+    pub(crate) local: IpAddr,
+    pub(crate) port: u16,
 }
 
 /// Ports that lead to a queue.
@@ -41,7 +37,7 @@ pub struct Ports {
 /// `queue` now; and which entry that is.
 ///
 /// `None`: there is no table, or no other queue.
-pub fn table(now: &[u32], queue: u32, rest: &[u32]) -> Option<(Vec<u32>, usize)> {
+pub(super) fn table(now: &[u32], queue: u32, rest: &[u32]) -> Option<(Vec<u32>, usize)> {
     if rest.is_empty() || now.is_empty() {
         return None;
     }
@@ -58,8 +54,7 @@ pub(super) fn without(table: &[u32], queue: u32, rest: &[u32]) -> Vec<u32> {
     table.iter().map(entry).collect()
 }
 
-/// The ports whose hash picks `entry` of the table.
-pub fn ports(rss: &Rss, entry: usize, flows: Flows) -> Result<Ports, String> {
+pub(super) fn ports(rss: &Rss, entry: usize, flows: Flows) -> Result<Ports, String> {
     let size = rss.table.len();
     if !rss.is_toeplitz() {
         return Err("the device hashes in another way than Toeplitz'".into());

@@ -21,8 +21,7 @@ pub struct Capabilities {
     pub driver: String,
     /// How many queues receive.
     pub queues: u32,
-    /// How many could, if the driver says.
-    pub max_queues: Option<u32>,
+    pub(crate) max_queues: Option<u32>,
     /// Whether rules count; `None`: the driver offers no switch for that.
     pub ntuple: Option<bool>,
     /// Where it has rules; `None`: its driver has none.
@@ -30,13 +29,10 @@ pub struct Capabilities {
     /// The rules that are there, as far as they can be said.
     pub there: Vec<Placed>,
     /// Its hash; `None`: its driver does not show it.
-    pub rss: Option<Rss>,
-    /// What packets of TCP over IPv4 are hashed by, if the driver says.
-    pub tcp_hash: Option<HashFields>,
-    /// The same of UDP.
-    pub udp_hash: Option<HashFields>,
-    /// Whether queues have coalescing of their own.
-    pub per_queue: bool,
+    pub(crate) rss: Option<Rss>,
+    pub(crate) tcp_hash: Option<HashFields>,
+    pub(crate) udp_hash: Option<HashFields>,
+    pub(crate) per_queue: bool,
     /// Whether packets may wait for `rx-frames` others at `rx-usecs 0`.
     pub may_wait: bool,
     /// Its settings, and processors of queues where they can be chosen.

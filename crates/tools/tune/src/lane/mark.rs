@@ -26,10 +26,8 @@ pub struct Candidate {
     pub ways: Vec<FlowRule>,
 }
 
-/// What a lane becomes on a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Translation {
-    /// The rules that are wanted of the device.
     pub candidates: Vec<Candidate>,
     /// What the device cannot tell, and what it does instead: a sentence each.
     pub lost: Vec<String>,
@@ -44,7 +42,6 @@ struct Parts {
     destination: Option<IpAddr>,
 }
 
-/// Translates `text` into rules that send packets to `queue`.
 pub(super) fn translate(text: &str, queue: u16) -> Result<Translation, String> {
     let mut all = Translation::default();
     for rule in text.split(',').filter(|_| !text.trim().is_empty()) {
@@ -220,7 +217,6 @@ impl Parts {
         Ok(())
     }
 
-    /// The kinds of packets that it is about.
     fn flows(&self, has_tcp: bool, wanted: &Wanted) -> Result<Vec<Flow>, String> {
         let both = match (has_tcp, &wanted.udp, &wanted.code_points) {
             (true, ..) => Some([Flow::Tcp4, Flow::Tcp6]),

@@ -15,16 +15,18 @@
 //! Which settings make up a lane is in the journal, as all that was changed: [`of_lanes`] picks
 //! them. Rules that are not there belong to others.
 
-pub mod by_hash;
+mod by_hash;
 mod capabilities;
 mod mark;
 mod plan;
 
 use anyhow::Result;
 
+pub use by_hash::Ports;
 pub use capabilities::Capabilities;
 pub use mark::Candidate;
-pub use plan::{Plan, Refusal, Wanted, plan};
+use plan::Refusal;
+pub use plan::{Plan, Wanted, plan};
 
 use crate::device::TunedDevice;
 use crate::journal::{Journal, Kept, Store};

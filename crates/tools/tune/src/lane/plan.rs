@@ -43,13 +43,11 @@ pub struct Plan {
     pub lost: Vec<String>,
 }
 
-/// Why there can be no lane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refusal {
-    /// What is missing.
-    pub reason: String,
+    pub(crate) reason: String,
     /// What could be done instead, if the device lacks something; nothing, maybe.
-    pub left: Option<Vec<String>>,
+    pub(crate) left: Option<Vec<String>>,
 }
 
 impl fmt::Display for Refusal {
@@ -83,12 +81,10 @@ fn refuse(reason: impl Into<String>) -> Refusal {
     Refusal { reason: reason.into(), left: None }
 }
 
-/// Says what the device lacks, and what is left.
 fn lack(reason: impl Into<String>, left: Vec<String>) -> Refusal {
     Refusal { reason: reason.into(), left: Some(left) }
 }
 
-/// The queue of the lane, if there is another one for the rest.
 fn queue(wanted: &Wanted, device: &Capabilities) -> Result<u16, Refusal> {
     let Capabilities { device: name, queues, .. } = device;
     if *queues < 2 {
@@ -144,7 +140,6 @@ fn by_rules(wanted: &Wanted, device: &Capabilities, plan: &mut Plan) -> Result<(
     Ok(())
 }
 
-/// Takes the queue out of the hash's table.
 fn leave_out(device: &Capabilities, plan: &mut Plan) {
     let Some(rss) = &device.rss else {
         plan.lost.push(format!(
@@ -163,7 +158,6 @@ fn leave_out(device: &Capabilities, plan: &mut Plan) {
     plan.change.0.push((Setting::RssTable, Value::Text(table_text(&table))));
 }
 
-/// The queues for all others: those of the table, or else all there are.
 fn rest(table: impl Iterator<Item = u32>, queue: u32, queues: u32) -> Vec<u32> {
     let mut rest: Vec<u32> = table.filter(|it| *it != queue).collect();
     rest.sort_unstable();

@@ -5,9 +5,7 @@ use crate::goal::Sense::{self, Max, Min};
 pub(super) struct Known {
     pub(super) program: &'static str,
     pub(super) what: &'static str,
-    /// Whether less or more of it is better.
     pub(super) better: Sense,
-    /// Where it is, as `--metric` takes it.
     pub(super) locator: &'static str,
 }
 
@@ -20,7 +18,6 @@ const fn known(
     Known { program, what, better, locator }
 }
 
-/// All of them, those of one program in order of preference.
 pub(super) const KNOWN: [Known; 17] = [
     known(
         "netperf",

@@ -27,18 +27,13 @@ pub enum Locator {
     Alone,
 }
 
-/// The number that counts, and the rule that finds it in each output of the command.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measurand {
-    /// What it is.
-    pub what: String,
-    /// Whether less or more of it is better.
+    pub(crate) what: String,
     #[serde(serialize_with = "better")]
     pub better: Sense,
-    /// The line of the first output that it was in.
-    pub line: String,
-    /// Its value there.
-    pub value: f64,
+    pub(crate) line: String,
+    pub(crate) value: f64,
     #[serde(skip)]
     locator: Locator,
 }
@@ -99,7 +94,6 @@ impl Locator {
         }
     }
 
-    /// The number in an output, and its line.
     fn find(&self, output: &str) -> Result<(f64, String), String> {
         match self {
             Self::Pattern(pattern) => {
@@ -130,7 +124,6 @@ impl Locator {
     }
 }
 
-/// What a match has captured, and its line.
 fn captured(of: &Captures<'_>, output: &str) -> Result<(f64, String), String> {
     let group = of.name("value").or_else(|| of.get(1)).ok_or("nothing in the group")?;
     let number: f64 =
@@ -170,7 +163,6 @@ fn json(output: &str) -> Option<Value> {
     starts.find_map(|at| serde_json::Deserializer::from_str(&output[at..]).into_iter().next()?.ok())
 }
 
-/// The programs that a command line names: the last parts of its words.
 fn programs(command: &str) -> impl Iterator<Item = &str> {
     let words = command.split(|c: char| c.is_whitespace() || ";|&()<>'\"`$".contains(c));
     words.map(|word| word.rsplit('/').next().unwrap_or(word))
@@ -179,7 +171,7 @@ fn programs(command: &str) -> impl Iterator<Item = &str> {
 impl Measurand {
     /// Chooses by the first output of `command`: what the user has named, what is known of the
     /// program, or a number that has a line to itself.
-    pub fn choose(
+    pub(crate) fn choose(
         command: &str,
         output: &str,
         named: Option<&Locator>,
@@ -218,12 +210,10 @@ impl Measurand {
         Ok(Self { what: what.into(), better, line, value, locator })
     }
 
-    /// The number in another output of the command.
-    pub fn read(&self, output: &str) -> Result<f64, String> {
+    pub(crate) fn read(&self, output: &str) -> Result<f64, String> {
         self.locator.find(output).map(|(value, _)| value)
     }
 
-    /// How the number is found, in words for people.
     pub fn in_words(&self) -> String {
         let Self { what, better, line, value, .. } = self;
         format!("what counts is {value} ({what}; {} is better), of: {line}", better.in_words())

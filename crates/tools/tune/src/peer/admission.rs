@@ -34,7 +34,6 @@ pub(super) struct Admission(Mutex<Slots>);
 struct Slots {
     next: u64,
     threads: usize,
-    /// The oldest first.
     pending: Vec<Pending>,
     agents: Vec<IpAddr>,
 }
@@ -46,7 +45,6 @@ struct Pending {
     stream: TcpStream,
 }
 
-/// A slot of a connection, or of its agent, until this is dropped.
 #[derive(Debug)]
 pub(super) struct AdmissionSlot {
     admission: Arc<Admission>,
@@ -92,7 +90,6 @@ impl Admission {
 }
 
 impl AdmissionSlot {
-    /// Makes the slot of a connection that of an agent.
     pub(super) fn start_agent(&mut self) -> Result<()> {
         let mut slots = self.admission.slots();
         let same = slots.agents.iter().filter(|from| **from == self.from).count();

@@ -14,8 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::rand::{GetRandomFlags, getrandom};
 use sys::files;
 
-/// The environment variable that a code is read from.
-pub const VARIABLE: &str = "EARMARK_CODE";
+pub(crate) const VARIABLE: &str = "EARMARK_CODE";
 
 const LETTERS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
@@ -28,24 +27,21 @@ const SHORTEST: usize = 16;
 /// No file with a code has more bytes.
 const LARGEST: u64 = 1 << 10;
 
-/// Bytes of a key, and the most letters of a code.
-pub const KEY_BYTES: usize = 32;
+const KEY_BYTES: usize = 32;
 
 /// See the module.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Code(String);
 
 impl Code {
-    /// A new one.
-    pub fn random() -> Result<Self> {
+    pub(crate) fn random() -> Result<Self> {
         let mut bytes = [0; LENGTH];
         let read = getrandom(&mut bytes, GetRandomFlags::empty()).context("read random bytes")?;
         ensure!(read == LENGTH, "read random bytes: {read} came instead of {LENGTH}");
         Ok(Self(bytes.map(|byte| LETTERS[usize::from(byte % 32)] as char).iter().collect()))
     }
 
-    /// The code of the environment, if one is there.
-    pub fn from_environment() -> Result<Option<Self>> {
+    pub(crate) fn from_environment() -> Result<Option<Self>> {
         let Ok(text) = std::env::var(VARIABLE) else { return Ok(None) };
         text.parse().map(Some).map_err(|why: String| anyhow::anyhow!("{VARIABLE}: {why}"))
     }
@@ -60,7 +56,7 @@ impl Code {
     }
 
     /// The code in a file, which is made with a new code if it is not there.
-    pub fn read_or_create(path: &Path) -> Result<Self> {
+    pub(crate) fn read_or_create(path: &Path) -> Result<Self> {
         let code = Self::random()?;
         match files::create_new(path, format!("{code}\n").as_bytes(), 0o600) {
             Ok(()) => Ok(code),
@@ -125,9 +121,8 @@ pub struct CodeArgs {
     /// it in the list of processes; EARMARK_CODE and --code-file do not show it
     #[arg(long, value_name = "CODE", requires = "peer")]
     pub code: Option<Code>,
-    /// Read the pairing code from this file, which you alone may read
     #[arg(long, value_name = "FILE", requires = "peer", conflicts_with = "code")]
-    pub code_file: Option<PathBuf>,
+    pub(crate) code_file: Option<PathBuf>,
 }
 
 impl CodeArgs {

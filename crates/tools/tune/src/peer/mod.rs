@@ -19,7 +19,7 @@
 mod admission;
 mod allowed;
 mod channel;
-pub mod code;
+mod code;
 mod serve;
 
 use std::ffi::OsStr;
@@ -37,7 +37,8 @@ use lab::machine::Machine;
 #[doc(hidden)]
 pub use channel::checks;
 use channel::{Receiver, Sender};
-use code::{Code, VARIABLE};
+use code::VARIABLE;
+pub use code::{Code, CodeArgs};
 pub use serve::{ServeArgs, Server};
 
 /// The port of `earmark serve`.
@@ -56,15 +57,12 @@ const MAX_ADDRESSES: usize = 8;
 /// How long a far host may take to take a connection, and then to show that it has the code.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// This host: agents are plain children.
 #[derive(Debug)]
-pub struct LocalHost;
+pub(crate) struct LocalHost;
 
-/// A host on which `earmark serve` runs.
 #[derive(Debug)]
-pub struct RemoteHost {
-    /// Where it listens.
-    pub address: SocketAddr,
+pub(crate) struct RemoteHost {
+    pub(crate) address: SocketAddr,
     name: String,
     code: Code,
 }
@@ -72,7 +70,7 @@ pub struct RemoteHost {
 impl RemoteHost {
     /// The host of that name, `HOST` or `HOST:PORT`, whose `earmark serve` has this code, and our
     /// own address as it sees it.
-    pub fn find(host: &str, code: Code) -> Result<(Self, IpAddr)> {
+    pub(crate) fn find(host: &str, code: Code) -> Result<(Self, IpAddr)> {
         let found = addresses(host);
         ensure!(!found.is_empty(), "find host {host}; give its address");
         // It may listen at one of its addresses alone.
@@ -174,7 +172,6 @@ pub fn at(address: SocketAddr, spec: &str) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Hands on what a far agent says, as far as it may.
 fn relay(receiver: &mut Receiver, out: &mut impl Write) -> Result<()> {
     let mut left = MAX_SAID;
     while let Some(text) = receiver.receive(None)? {

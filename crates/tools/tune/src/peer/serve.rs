@@ -65,7 +65,7 @@ pub struct ServeArgs {
     /// Keep the pairing code in this file: it is read, or made with a new code if it is not there.
     /// Without it, and without EARMARK_CODE, each start has a new code, which is printed
     #[arg(long, value_name = "FILE")]
-    pub code_file: Option<PathBuf>,
+    pub(crate) code_file: Option<PathBuf>,
 }
 
 struct Service {
@@ -79,7 +79,6 @@ struct Service {
 pub struct Server {
     listener: TcpListener,
     service: Service,
-    /// What the other host is to be given of the code.
     code_words: String,
 }
 
@@ -137,7 +136,6 @@ impl Server {
     }
 }
 
-/// The code, and what the other host is to be given.
 fn code(args: &ServeArgs) -> Result<(Code, String)> {
     if let Some(path) = &args.code_file {
         return Ok((Code::read_or_create(path)?, "--code-file FILE".to_owned()));
@@ -150,7 +148,6 @@ fn code(args: &ServeArgs) -> Result<(Code, String)> {
     Ok((code, words))
 }
 
-/// Takes a connection, in a thread of its own.
 fn take(
     service: &Arc<Service>,
     admission: &Arc<Admission>,
@@ -224,7 +221,6 @@ fn ask_if_there(stream: &TcpStream) -> rustix::io::Result<()> {
     set_socket_keepalive(stream, true)
 }
 
-/// What a paired host has said to its agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Orders {
     /// No more than a run takes.
@@ -233,7 +229,6 @@ enum Orders {
     TooMany,
 }
 
-/// How long an agent waits for orders.
 #[derive(Clone, Copy)]
 struct Deadlines {
     /// From its start to the first.
@@ -242,7 +237,6 @@ struct Deadlines {
     stop: Duration,
 }
 
-/// One agent, from its start to its end.
 fn play(
     stream: &TcpStream,
     (sender, receiver): (&mut Sender, Receiver),
@@ -263,7 +257,6 @@ fn play(
     relayed
 }
 
-/// Carries words between the paired host and `child` until either has ended.
 fn relay(
     stream: &TcpStream,
     (sender, receiver): (&mut Sender, Receiver),

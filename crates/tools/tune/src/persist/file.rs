@@ -4,10 +4,9 @@ use crate::setting::State;
 
 /// What each file of ours begins with, after the line that names its interpreter if it has one;
 /// others are never overwritten.
-pub const MARK: &str =
+pub(crate) const MARK: &str =
     "# Written by `earmark persist`; it replaces or removes only files that begin like this.";
 
-/// What comes before the settings that a file brings back, where it says them in a line.
 const SETTINGS: &str = "# Settings: ";
 
 /// A file to be written.
@@ -45,7 +44,6 @@ pub fn is_ours(text: &str) -> bool {
             .is_some_and(|(first, rest)| first.starts_with("#!") && rest.starts_with(MARK))
 }
 
-/// The first lines of a file that says its settings in a line.
 pub(super) fn head(settings: &State) -> String {
     format!("{MARK}\n{SETTINGS}{settings}\n")
 }

@@ -28,7 +28,6 @@ pub fn link_key(setting: Setting) -> Option<&'static str> {
     setting.parameter().filter(|_| is_of_device).and_then(setters::link_key)
 }
 
-/// The setting of a line of the `[Link]` section, and its value as `ethtool` has it.
 pub(super) fn setting_of<'a>(key: &str, value: &'a str) -> Option<(Setting, &'a str)> {
     let setting = Setting::ALL.iter().copied().find(|setting| link_key(*setting) == Some(key))?;
     let value = match (setting.kind(), value) {

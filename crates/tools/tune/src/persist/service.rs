@@ -8,7 +8,6 @@ use super::file::{File, Subject, head};
 use super::words::of_ours;
 use crate::setting::State;
 
-/// The paths of the service and of the drop-in.
 pub(super) fn paths(device: &str) -> [String; 2] {
     let unit = format!("sys-subsystem-net-devices-{}.device", escaped(device));
     [

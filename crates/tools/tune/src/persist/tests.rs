@@ -1,3 +1,4 @@
+use super::file::MARK;
 use super::*;
 use crate::setting::{Value, ValueKind};
 use crate::testing::state;

@@ -20,7 +20,6 @@ fn both(directory: &str, device: &str) -> [String; 2] {
     ["tuned.conf", "coalescing.sh"].map(|name| format!("{directory}/earmark-{device}/{name}"))
 }
 
-/// The profile, and its script if there is one.
 pub(super) fn files(subject: &Subject, settings: &State) -> Vec<File> {
     let name = &subject.name;
     let [profile, script] = both(DIRECTORIES[usize::from(subject.has_tuned_profiles)], name);

@@ -13,7 +13,6 @@ pub(super) fn file(subject: &Subject, settings: &State) -> File {
     File { path: path(&subject.name), text, is_program: false }
 }
 
-/// The rules for a device of that name.
 pub(super) fn rules(name: &str, settings: &State, program: &str) -> String {
     let mut does: String =
         sysfs(settings).map(|(file, value)| format!(", ATTR{{{file}}}=\"{value}\"")).collect();
@@ -27,7 +26,6 @@ pub(super) fn rules(name: &str, settings: &State, program: &str) -> String {
     )
 }
 
-/// Names and values in a rule of ours.
 pub(super) fn pairs(line: &str) -> Vec<(Setting, &str)> {
     let mut pairs = Vec::new();
     for part in line.split(", ") {

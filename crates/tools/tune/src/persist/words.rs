@@ -10,7 +10,6 @@ pub(super) fn ethtool(settings: &State) -> Option<String> {
     (!words.0.is_empty()).then(|| words.to_string())
 }
 
-/// The words that follow `ethtool`, for each run that it takes.
 pub(super) fn ethtool_runs(name: &str, settings: &State) -> Vec<String> {
     let mut queues: BTreeMap<u16, String> = BTreeMap::new();
     for (setting, value) in of(settings, Mechanism::QueueCoalescing) {
@@ -41,7 +40,6 @@ fn queue_of(mask: &str) -> Option<u16> {
     u16::try_from(zeros).ok()?.checked_mul(4)?.checked_add(bit)
 }
 
-/// The names and values in the words that follow `ethtool`.
 pub(super) fn pairs_of_ethtool(words: &str) -> Vec<(Setting, &str)> {
     let words: Vec<&str> = words.split_whitespace().collect();
     let (queue, words) = match &words[..] {
@@ -59,7 +57,6 @@ pub(super) fn pairs_of_ethtool(words: &str) -> Vec<(Setting, &str)> {
     words.chunks_exact(2).filter_map(|pair| Some((setting(pair[0])?, pair[1]))).collect()
 }
 
-/// Files below `/sys/class/net/DEV`, and what is written there.
 pub(super) fn sysfs(settings: &State) -> impl Iterator<Item = (String, String)> {
     of(settings, Mechanism::Deferral).map(|(setting, value)| {
         let number = value.number().map_or_else(|| value.to_string(), |value| value.to_string());
@@ -67,7 +64,6 @@ pub(super) fn sysfs(settings: &State) -> impl Iterator<Item = (String, String)> 
     })
 }
 
-/// Names of `sysctl(8)`, and their values.
 pub(super) fn sysctl(settings: &State) -> impl Iterator<Item = (String, String)> {
     of(settings, Mechanism::Sysctl).map(|(setting, value)| {
         let name = match setting {

@@ -7,7 +7,6 @@ use super::{Recommendation, TrialRow};
 use crate::figures::Metric;
 
 impl Recommendation {
-    /// The figures that were measured at all, in order.
     pub(super) fn metrics(&self) -> Vec<Metric> {
         let names = Metric::NAMES.iter().skip(1).map(|(_, metric)| *metric);
         let all = names.chain([Metric::Value]);

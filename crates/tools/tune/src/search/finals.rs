@@ -21,22 +21,17 @@ const SAMPLES: u32 = 200;
 /// Of 1000, how many samples the interval leaves out on each side: 95 % are within.
 const TAIL: usize = 25;
 
-/// How much worse one setting is than another, as the logarithm of a ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Doubt {
-    /// Lower end of the 95 % interval.
-    pub low: f64,
-    /// The mean of all shared rounds.
-    pub mean: f64,
-    /// Upper end of the 95 % interval.
-    pub high: f64,
-    /// Rounds that both were in.
-    pub rounds: usize,
+pub(crate) struct Doubt {
+    pub(crate) low: f64,
+    pub(crate) mean: f64,
+    pub(crate) high: f64,
+    pub(crate) rounds: usize,
 }
 
 /// Compares two trials by the rounds that they share: by how much `a` is worse than `b`. `None` if
 /// they share none.
-pub fn compare(a: &Trial, b: &Trial, goal: &Goal) -> Option<Doubt> {
+pub(crate) fn compare(a: &Trial, b: &Trial, goal: &Goal) -> Option<Doubt> {
     let of_b = |round: &u32| b.rounds.iter().find(|(other, _)| other == round).map(|(_, of)| of);
     let pairs = a.rounds.iter().filter_map(|(round, of_a)| Some((of_a, of_b(round)?)));
     let shared: Vec<[Logarithms; 2]> =

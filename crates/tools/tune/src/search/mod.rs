@@ -24,8 +24,9 @@ mod effects;
 mod finals;
 mod space;
 
-pub use finals::{Doubt, compare};
-pub use space::{Point, Space};
+pub(crate) use finals::{Doubt, compare};
+pub(crate) use space::Point;
+pub use space::Space;
 
 use anyhow::Result;
 
@@ -50,40 +51,31 @@ impl Budget {
 }
 
 /// What counts as the same: figures that differ by less than 5 %.
-pub const SAME: f64 = 0.048_790_164; // the logarithm of 1.05
+pub(crate) const SAME: f64 = 0.048_790_164; // the logarithm of 1.05
 
 /// Costs that differ by no more are one.
 const TIE: f64 = 1e-6;
 
-/// A setting that was tried.
 #[derive(Clone, Debug)]
-pub struct Trial {
-    /// Where in the space the setting is.
-    pub point: Point,
-    /// What was measured, each with the number of its round.
-    pub rounds: Vec<(u32, Figures)>,
+pub(crate) struct Trial {
+    pub(crate) point: Point,
+    pub(crate) rounds: Vec<(u32, Figures)>,
 }
 
 impl Trial {
-    /// All rounds together.
-    pub fn mean(&self) -> Figures {
+    pub(crate) fn mean(&self) -> Figures {
         Figures::mean(self.rounds.iter().map(|(_, figures)| figures))
     }
 }
 
-/// What a search has found.
 #[derive(Clone, Debug)]
 pub struct SearchResult {
-    /// All trials, in the order in which they were first made.
-    pub trials: Vec<Trial>,
-    /// The best of them.
-    pub best: usize,
-    /// Those that may be as good, as far as was measured.
-    pub rivals: Vec<usize>,
+    pub(crate) trials: Vec<Trial>,
+    pub(crate) best: usize,
+    pub(crate) rivals: Vec<usize>,
 }
 
-/// Measures one trial of a setting.
-pub type Measure<'a> = dyn FnMut(&Point) -> Result<Figures> + 'a;
+pub(crate) type Measure<'a> = dyn FnMut(&Point) -> Result<Figures> + 'a;
 
 struct Search<'a> {
     space: &'a Space,
@@ -103,8 +95,7 @@ pub enum Method {
     Exhaustive(u32),
 }
 
-/// Searches `space` for what meets `goal` best.
-pub fn search(
+pub(crate) fn search(
     space: &Space,
     goal: &Goal,
     method: Method,
@@ -136,7 +127,6 @@ impl Search<'_> {
         self.goal.cost(&self.trials[trial].mean())
     }
 
-    /// The best trial so far, of those that `wanted` says.
     fn best(&self, wanted: impl Fn(&Point) -> bool) -> Option<usize> {
         let wanted = (0..self.trials.len()).filter(|at| wanted(&self.trials[*at].point));
         wanted.min_by(|a, b| self.cost(*a).total_cmp(&self.cost(*b)))
@@ -171,7 +161,6 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Tries a new point beside the best one so far, in the same rounds.
     fn try_beside_best(&mut self, point: Point, measure: &mut Measure<'_>) -> Result<()> {
         let best = self.best(|_| true).map(|best| self.trials[best].point.clone());
         self.try_points(best.into_iter().chain([point]).collect(), measure)
@@ -200,7 +189,6 @@ impl Search<'_> {
         Point::At(places)
     }
 
-    /// What is known of the first axis: places and figures, in order.
     fn known(&self) -> Vec<(usize, Figures)> {
         let on_axis = |trial: &Trial| match &trial.point {
             Point::At(places) if places[1..].iter().all(|place| *place == 0) => {
@@ -247,7 +235,6 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// The trials of an axis beside the first one, and of those after it.
     fn reserved(&self, from: usize) -> usize {
         (from..self.space.axes.len()).map(|axis| self.space.trials_of(axis)).sum()
     }

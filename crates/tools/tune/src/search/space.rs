@@ -34,12 +34,9 @@ const DEFERRED_TIMES: u64 = 2;
 /// Microseconds of busy polling, as `Documentation/admin-guide/sysctl/net.rst` recommends.
 const BUSY: u64 = 50;
 
-/// Where in a [`Space`] a setting is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Point {
-    /// One of the special settings.
     Special(usize),
-    /// A place on each axis.
     At(Vec<usize>),
 }
 
@@ -48,8 +45,7 @@ pub enum Point {
 pub struct Space {
     /// Where the setting is that is in force already.
     pub present: Point,
-    /// Settings that are on no axis: how the device is, and adaptive moderation.
-    pub specials: Vec<Change>,
+    pub(crate) specials: Vec<Change>,
     /// Parts of settings. The first axis is in the order of growing holds; the first place on each
     /// of the others changes nothing.
     pub axes: Vec<Vec<Change>>,
@@ -192,17 +188,15 @@ impl Space {
         Ok(self)
     }
 
-    /// Whether the user has named an axis.
-    pub fn is_named(&self, axis: usize) -> bool {
+    pub(crate) fn is_named(&self, axis: usize) -> bool {
         axis >= self.axes.len() - self.named
     }
 
     /// How many trials an axis beside the first one has at least.
-    pub fn trials_of(&self, axis: usize) -> usize {
+    pub(crate) fn trials_of(&self, axis: usize) -> usize {
         if self.is_named(axis) { self.axes[axis].len() - 1 } else { 1 }
     }
 
-    /// Adds an axis with these places, and one that changes nothing.
     fn add_axis(&mut self, places: Vec<Change>) {
         self.axes.push([vec![Change::default()], places].concat());
         if let Point::At(places) = &mut self.present {
@@ -287,7 +281,6 @@ fn shorter_profile(state: &State) -> Option<Change> {
     Some(Change(vec![(Setting::AdaptiveRx, Value::Switch(true)), shorter]))
 }
 
-/// A time of the kernel's.
 fn deferred(usecs: u64) -> Change {
     let times = if usecs == 0 { 0 } else { DEFERRED_TIMES };
     Change(vec![

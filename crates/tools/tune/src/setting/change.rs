@@ -51,7 +51,7 @@ impl State {
 
     /// Settings of single queues that `change` would overwrite with those of the device, as they
     /// are here.
-    pub fn overwritten_by(&self, change: &Change) -> Change {
+    pub(crate) fn overwritten_by(&self, change: &Change) -> Change {
         let is_overwritten = |(setting, _): &(&Setting, &Value)| {
             let device = setting.of_device().is_some_and(|device| change.get(device).is_some());
             device && change.get(**setting).is_none() && !self.is_driven(**setting)

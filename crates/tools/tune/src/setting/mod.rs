@@ -7,9 +7,9 @@
 //! the same of a single queue, `sysctl:net.core.netdev_budget` a number below `/proc/sys/net`.
 
 mod change;
-pub mod profile;
-pub mod steering;
-pub mod strategy;
+pub(crate) mod profile;
+pub(crate) mod steering;
+pub(crate) mod strategy;
 mod sysctl;
 mod value;
 
@@ -24,17 +24,16 @@ use serde::{Deserialize, Serialize};
 
 pub use change::{Change, Knob, State};
 use steering::Placed;
-pub use sysctl::Sysctl;
-pub use value::{Value, ValueKind};
+use sysctl::Sysctl;
+pub use value::Value;
+pub(crate) use value::ValueKind;
 
-/// What part of the system a setting belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
     /// The driver's interrupt coalescing: `ethtool -C`.
     Coalescing,
     /// That of a single queue: `ethtool --per-queue`.
     QueueCoalescing,
-    /// The steps of adaptive moderation, which netlink alone has.
     Profile,
     /// The kernel's deferral of interrupts, one for each device: files of the device.
     Deferral,
@@ -52,8 +51,7 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    /// The interface of the kernel that changes it.
-    pub fn interface(self) -> &'static str {
+    pub(crate) fn interface(self) -> &'static str {
         match self {
             Self::Coalescing | Self::Profile => "coalesce-set",
             Self::QueueCoalescing => "per-queue",
@@ -67,13 +65,10 @@ impl Mechanism {
     }
 }
 
-/// What the name of a rule begins with.
 const RULE: &str = "rule:";
 
-/// What the name of a setting of a single queue begins with.
 const QUEUE: &str = "queue:";
 
-/// What the name of any other number begins with.
 const SYSCTL: &str = "sysctl:";
 
 /// Declares the settings: parameters of coalescing, as [`Parameter`] has them, and the others, each
@@ -106,8 +101,7 @@ macro_rules! settings {
             pub const ALL: &'static [Self] =
                 &[Self::Strategy, $(Self::$parameter,)* $(Self::$variant,)*];
 
-            /// The parameter of coalescing that it is, of the device or of a queue.
-            pub fn parameter(self) -> Option<Parameter> {
+            pub(crate) fn parameter(self) -> Option<Parameter> {
                 match self {
                     $(Self::$parameter => Some(Parameter::$parameter),)*
                     Self::Queue(_, of) => of.parameter(),
@@ -203,8 +197,7 @@ impl Setting {
         }
     }
 
-    /// The switches of adaptive moderation that it may follow.
-    pub fn switches(self) -> [Self; 2] {
+    pub(crate) fn switches(self) -> [Self; 2] {
         match self {
             Self::Queue(queue, _) => {
                 [&Self::AdaptiveRx, &Self::AdaptiveTx].map(|adaptive| Self::Queue(queue, adaptive))
@@ -213,8 +206,7 @@ impl Setting {
         }
     }
 
-    /// The same of a single queue, if queues have it.
-    pub fn of_queue(self, queue: u16) -> Option<Self> {
+    pub(crate) fn of_queue(self, queue: u16) -> Option<Self> {
         let of = Self::ALL.iter().find(|setting| **setting == self)?;
         let has = match of.mechanism() {
             Mechanism::Coalescing => self.parameter().is_some_and(Parameter::is_of_queues),
@@ -224,8 +216,7 @@ impl Setting {
         has.then_some(Self::Queue(queue, of))
     }
 
-    /// The same of the whole device, if it is that of a queue.
-    pub fn of_device(self) -> Option<Self> {
+    pub(crate) fn of_device(self) -> Option<Self> {
         match self {
             Self::Queue(_, of) => Some(*of),
             _ => None,
@@ -250,8 +241,7 @@ impl Setting {
         }
     }
 
-    /// Reads a value of this setting.
-    pub fn parse_value(self, text: &str) -> Result<Value, String> {
+    pub(crate) fn parse_value(self, text: &str) -> Result<Value, String> {
         self.kind().read(&self.name(), text)
     }
 }

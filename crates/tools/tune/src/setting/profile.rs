@@ -10,8 +10,7 @@ use netdev::ethtool::ProfileStep;
 /// The largest number: `struct dim_cq_moder` has 16 bits for each.
 const LARGEST: u32 = 65_535;
 
-/// The steps of such a text.
-pub fn parse(text: &str) -> Result<Vec<ProfileStep>, String> {
+pub(crate) fn parse(text: &str) -> Result<Vec<ProfileStep>, String> {
     text.split('_').map(step).collect()
 }
 
@@ -36,15 +35,14 @@ fn number(text: &str) -> Option<Option<u32>> {
     (value <= LARGEST).then_some(Some(value))
 }
 
-/// The text of steps.
-pub fn text(steps: &[ProfileStep]) -> String {
+pub(crate) fn text(steps: &[ProfileStep]) -> String {
     let number = |value: Option<u32>| value.map_or("n".into(), |value| value.to_string());
     let step = |step: &ProfileStep| [step.usec, step.pkts, step.comps].map(number).join(",");
     steps.iter().map(step).collect::<Vec<_>>().join("_")
 }
 
 /// Whether steps are what was asked for, where something was. Other texts have to be the same.
-pub fn is_met(asked: &str, now: &str) -> bool {
+pub(crate) fn is_met(asked: &str, now: &str) -> bool {
     let (Ok(asked_steps), Ok(steps)) = (parse(asked), parse(now)) else { return asked == now };
     let is_met = |asked: Option<u32>, now: Option<u32>| asked.is_none_or(|_| asked == now);
     asked_steps.len() == steps.len()

@@ -25,7 +25,6 @@ pub struct Placed {
     /// Its location: drivers look at lower ones first, or at all at once. `None`: the driver's
     /// choice.
     pub location: Option<u32>,
-    /// The rule at that place.
     pub rule: FlowRule,
 }
 
@@ -56,7 +55,7 @@ impl fmt::Display for Placed {
 
 /// A table of queues as text: what it repeats, and how many entries it has. `0,1/128` is 0, 1, 0,
 /// 1, ... up to the 128th; `0:127,1` is 0 for 127 times, and then 1.
-pub fn table_text(table: &[u32]) -> String {
+pub(crate) fn table_text(table: &[u32]) -> String {
     let repeats = |length: &usize| (0..table.len()).all(|at| table[at] == table[at % length]);
     let period = (1..table.len()).find(repeats).unwrap_or(table.len());
     let runs: Vec<String> = table[..period]
@@ -70,8 +69,7 @@ pub fn table_text(table: &[u32]) -> String {
     runs.join(",") + &size
 }
 
-/// The table of such a text.
-pub fn parse_table(text: &str) -> Result<Vec<u32>, String> {
+pub(crate) fn parse_table(text: &str) -> Result<Vec<u32>, String> {
     let wrong = || {
         format!(
             "{text}: queues, as in 0,1/128: 0 and 1 in turn, 128 entries in all; 0:127,1 is 0 \
@@ -100,13 +98,11 @@ pub fn parse_table(text: &str) -> Result<Vec<u32>, String> {
     Ok(once.iter().copied().cycle().take(size).collect())
 }
 
-/// Processors as text: `0-3,8`, or `none`.
-pub fn cpus_text(cpus: &[u32]) -> String {
+pub(crate) fn cpus_text(cpus: &[u32]) -> String {
     if cpus.is_empty() { NONE.into() } else { write_list(cpus) }
 }
 
-/// The processors of such a text.
-pub fn parse_cpus(text: &str) -> Result<Vec<u32>, String> {
+pub(crate) fn parse_cpus(text: &str) -> Result<Vec<u32>, String> {
     let cpus = if text == NONE { Some(Vec::new()) } else { parse_list(text) };
     cpus.filter(|cpus| text == NONE || !cpus.is_empty())
         .ok_or_else(|| format!("{text}: processors, as in 0-3,8, or none"))

@@ -7,7 +7,7 @@ use super::{Change, Setting, State, Value};
 
 /// The `rx-usecs` of a strategy. What `itr` has picked changes with each poll, and no setting
 /// does: its longest gap, 250 us, stands for it.
-pub fn longest_usecs(strategy: &str, in_force: u32) -> u32 {
+pub(crate) fn longest_usecs(strategy: &str, in_force: u32) -> u32 {
     match strategy.parse() {
         Ok(Moderation { timer: TimerKind::Itr(_), .. }) => 250,
         _ => in_force,
@@ -15,7 +15,7 @@ pub fn longest_usecs(strategy: &str, in_force: u32) -> u32 {
 }
 
 /// The strategy that `now` becomes by `change` ([`Moderation::coalesce`]).
-pub fn changed(now: &State, change: &Change) -> Result<Moderation> {
+pub(crate) fn changed(now: &State, change: &Change) -> Result<Moderation> {
     let written = |text: &str| text.parse::<Moderation>().map_err(|why| anyhow!("{why}"));
     let Some(Value::Text(text)) = now.get(Setting::Strategy) else {
         anyhow::bail!("the NIC does not tell its strategy; its lab is of another version")

@@ -14,8 +14,7 @@ pub struct Sysctl {
 }
 
 impl Sysctl {
-    /// The file, below the root.
-    pub fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         format!("proc/sys/{}", swapped(self.as_str()))
     }
 

@@ -7,25 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use super::{profile, steering};
 
-/// What values of a setting are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
-    /// Whole numbers of this unit.
     Number(Unit),
-    /// `on` or `off`.
     Switch,
     /// The steps of adaptive moderation ([`profile`]).
     Steps,
-    /// Queues for each hash ([`steering`]).
     Table,
-    /// Sets of processors ([`steering`]).
     Cpus,
-    /// Text in a form of its own.
     Text,
 }
 
 impl ValueKind {
-    /// Reads a value of the setting `name`.
     pub(super) fn read(self, name: &str, text: &str) -> Result<Value, String> {
         let written = match self {
             Self::Switch => match text {
@@ -77,7 +70,7 @@ impl Value {
     }
 
     /// Whether `now` is what was asked for: steps of a profile may leave numbers as they are.
-    pub fn is_met_by(&self, now: &Self) -> bool {
+    pub(crate) fn is_met_by(&self, now: &Self) -> bool {
         match (self, now) {
             (Self::Text(asked), Self::Text(now)) => profile::is_met(asked, now),
             _ => self == now,

@@ -336,7 +336,7 @@ impl<'a> Transaction<'a> {
     ///
     /// # Errors
     /// If the guard has undone them because this process was stopped, or if the guard was killed.
-    pub fn check_in_force(&mut self) -> Result<()> {
+    pub(crate) fn check_in_force(&mut self) -> Result<()> {
         let in_force = self.guard.as_mut().map_or(Ok(true), Guard::is_in_force)?;
         self.refuse_undone(in_force)
     }
@@ -394,7 +394,6 @@ fn refuse_shared(store: &Store, own: &Journal, named: &[Setting]) -> Result<()> 
     Ok(())
 }
 
-/// Refuses to change a device while an earlier change waits for the user's word.
 fn refuse_while_waiting(store: &Store, journal: &Journal) -> Result<()> {
     let waits = journal.trying.as_ref().is_some_and(|trying| trying.until.is_some());
     if waits && store.guard(&journal.device)?.is_none() {

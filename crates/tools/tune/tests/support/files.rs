@@ -7,12 +7,12 @@
 use clap::ValueEnum;
 use netdev::ethtool::Parameter;
 use netdev::setters::{Program, Traits, section, settings_in};
+use tune::Goal;
+use tune::Journal;
 use tune::device::Identity;
-use tune::goal::Goal;
-use tune::journal::Journal;
-use tune::peer::code::Code;
+use tune::peer::Code;
 use tune::persist::{Format, Subject, Written, is_ours, link_section, settings_of, without};
-use tune::setting::{Change, Knob, State};
+use tune::{Change, Knob, State};
 
 const NAME: &str = "enp1s0";
 
