@@ -10,7 +10,6 @@ use show::report::Report;
 mod recorded;
 #[path = "../../../linux/netdev/tests/device_samples/tree.rs"]
 mod tree;
-use recorded::{answer, answers};
 use tree::Tree;
 
 /// The files of a recorded machine, as they are read on it.
@@ -27,13 +26,13 @@ fn with_settings(device: Report, settings: &[(Parameter, u32)]) -> Report {
 
 /// The recorded answers of the kernel about a device; some drivers have no such settings.
 fn of_answers(driver: &str) -> Report {
-    let first = |request| answers(driver, request).into_iter().next();
+    let first = |request| recorded::all(driver).find(|(name, _)| name == request).map(|it| it.1);
     Report {
         name: "eth0".into(),
         driver: Some(Driver { name: driver.into(), ..Driver::default() }),
         coalescing: first("coalesce").map(|it| parse(&it).unwrap()),
         rings: first("rings").map(|it| parse(&it).unwrap()),
-        features: Some(parse(&answer(driver, "features")).unwrap()),
+        features: first("features").map(|it| parse(&it).unwrap()),
         timestamps: first("timestamps").map(|it| parse(&it).unwrap()),
         ..Report::default()
     }

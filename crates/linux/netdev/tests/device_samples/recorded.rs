@@ -3,16 +3,17 @@
 use std::fs;
 use std::path::Path;
 
-/// The answers to a request in `tests/samples/DRIVER.replies`.
-pub(crate) fn answers(driver: &str, request: &str) -> Vec<Vec<u8>> {
+/// The answers in `tests/samples/DRIVER.replies`, each with the name of its request.
+pub(crate) fn all(driver: &str) -> impl Iterator<Item = (String, Vec<u8>)> {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../linux/netdev/tests/samples");
     let text = fs::read_to_string(samples.join(format!("{driver}.replies"))).unwrap();
-    let lines = text.lines().filter_map(|line| line.strip_prefix(request)?.strip_prefix(' '));
-    lines.map(bytes).collect()
-}
-
-pub(crate) fn answer(driver: &str, request: &str) -> Vec<u8> {
-    answers(driver, request).remove(0)
+    let lines: Vec<String> =
+        text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect();
+    let answer = |line: String| {
+        let (request, hex) = line.split_once(' ')?;
+        Some((request.to_owned(), bytes(hex)))
+    };
+    lines.into_iter().filter_map(answer)
 }
 
 fn bytes(hex: &str) -> Vec<u8> {
