@@ -117,12 +117,6 @@ impl Family {
             }
         }
     }
-
-    /// Sends a request about one object that has exactly one answer.
-    pub(super) fn ask_one(&self, command: u8, attributes: &Writer) -> Result<Vec<u8>, Failure> {
-        let mut answers = self.ask(command, About::One, attributes)?;
-        answers.pop().ok_or_else(|| io::Error::from_raw_os_error(libc::ENODATA).into())
-    }
 }
 
 fn family_id(answer: &[u8]) -> Option<u16> {

@@ -22,7 +22,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`ethtool`], [`coalescing`] | the driver's settings; coalescing alone, without netlink |
+//! | [`ethtool`] | the driver's settings |
 //! | [`drivers`] | what drivers make of these settings |
 //! | [`netdev`], [`deferral`] | queues and NAPI; interrupts that NAPI defers |
 //! | [`interrupts`] | interrupts, and processors that they may go to |
@@ -45,7 +45,6 @@
 #![forbid(unsafe_code)]
 
 pub mod aspm;
-pub mod coalescing;
 pub mod deferral;
 pub mod drivers;
 mod error;

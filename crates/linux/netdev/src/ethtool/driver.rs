@@ -3,17 +3,20 @@
 //! Layout: `struct ethtool_drvinfo` and `struct ethtool_stats` of Linux,
 //! `include/uapi/linux/ethtool.h`.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use serde::Serialize;
 
+use super::reply::{SET, SETS, Strings};
+use super::{Ethtool, command, refused};
+use crate::error::DeviceError;
 use sys::ethtool::{
-    Control, DRIVER, DRIVER_WORDS, GET_FLAGS, SET_FLAGS, STATISTICS, STATISTICS_HEADER,
-    STATISTICS_SPARE,
+    DRIVER, DRIVER_WORDS, GET_FLAGS, SET_FLAGS, STATISTICS, STATISTICS_HEADER, STATISTICS_SPARE,
 };
 
 /// Rules choose queues (`ETH_FLAG_NTUPLE`).
-pub(super) const NTUPLE: u32 = 1 << 27;
+const NTUPLE: u32 = 1 << 27;
 
 /// Bytes of each of its texts.
 const TEXT: usize = 32;
@@ -42,39 +45,59 @@ pub fn parse_driver(bytes: &[u8]) -> Driver {
     Driver { name: text(0), version: text(1), firmware: text(2), bus: text(3) }
 }
 
-pub(super) fn read(control: &Control, device: &str) -> io::Result<Driver> {
-    let mut words = [0_u32; DRIVER_WORDS];
-    words[0] = DRIVER;
-    control.ethtool(device, &mut words)?;
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    Ok(parse_driver(&bytes))
-}
-
-/// The values of `count` counters; none if the driver has another number of them by now.
-pub(super) fn statistics(control: &Control, device: &str, count: usize) -> io::Result<Vec<u64>> {
-    let expected = u32::try_from(count).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let mut words = vec![0; STATISTICS_HEADER + 2 * count + STATISTICS_SPARE];
-    (words[0], words[1]) = (STATISTICS, expected);
-    control.ethtool(device, &mut words)?;
-    if words[1] != expected {
-        return Err(io::Error::from_raw_os_error(libc::EAGAIN));
+impl Ethtool {
+    /// The driver, as `ethtool -i` has it.
+    pub fn driver(&self, device: &str) -> Result<Driver, DeviceError> {
+        let mut words = [0_u32; DRIVER_WORDS];
+        words[0] = DRIVER;
+        self.ioctl("read the driver of", device, &mut words)?;
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        Ok(parse_driver(&bytes))
     }
-    let values = words[STATISTICS_HEADER..].chunks_exact(2).take(count);
-    Ok(values.map(|pair| join(pair[0], pair[1])).collect())
-}
 
-/// Switches that are older than features (`ETH_FLAG_...`).
-pub(super) fn flags(control: &Control, device: &str) -> io::Result<u32> {
-    let mut words = [GET_FLAGS, 0];
-    control.ethtool(device, &mut words)?;
-    Ok(words[1])
-}
+    /// The driver's own counters by name, as `ethtool -S` has them.
+    pub fn statistics(&self, device: &str) -> Result<BTreeMap<String, u64>, DeviceError> {
+        let action = "read the driver's counters of";
+        let Strings(names) = self.read_with(action, device, command::STRINGS, |request| {
+            request.nest(SETS, |sets| {
+                // `ETHTOOL_A_STRINGSET_ID`, `ETH_SS_STATS`
+                sets.nest(SET, |set| {
+                    set.put_u32(1, 1);
+                });
+            });
+        })?;
+        let refuse = |cause| refused(action, device, cause);
+        let count = u32::try_from(names.len());
+        let count = count.map_err(|_| refuse(io::ErrorKind::InvalidInput.into()))?;
+        let mut words = vec![0; STATISTICS_HEADER + 2 * names.len() + STATISTICS_SPARE];
+        (words[0], words[1]) = (STATISTICS, count);
+        self.ioctl(action, device, &mut words)?;
+        // The driver has another number of them by now.
+        if words[1] != count {
+            return Err(refuse(io::Error::from_raw_os_error(libc::EAGAIN)));
+        }
+        let values = words[STATISTICS_HEADER..].chunks_exact(2);
+        Ok(names.into_iter().zip(values.map(|pair| join(pair[0], pair[1]))).collect())
+    }
 
-/// Turns one of them on or off.
-pub(super) fn set_flag(control: &Control, device: &str, flag: u32, on: bool) -> io::Result<()> {
-    let flags = flags(control, device)?;
-    let flags = if on { flags | flag } else { flags & !flag };
-    control.ethtool(device, &mut [SET_FLAGS, flags])
+    /// Whether rules count: `ntuple-filters` of `ethtool -k`.
+    pub fn has_ntuple(&self, device: &str) -> Result<bool, DeviceError> {
+        Ok(self.flags("read the flags of", device)? & NTUPLE != 0)
+    }
+
+    /// Makes rules count or not (`ethtool -K DEV ntuple on`). Off removes them.
+    pub fn set_ntuple(&self, device: &str, on: bool) -> Result<(), DeviceError> {
+        let action = "switch the rules of";
+        let flags = self.flags(action, device)?;
+        let flags = if on { flags | NTUPLE } else { flags & !NTUPLE };
+        self.ioctl(action, device, &mut [SET_FLAGS, flags])
+    }
+
+    fn flags(&self, action: &'static str, device: &str) -> Result<u32, DeviceError> {
+        let mut words = [GET_FLAGS, 0];
+        self.ioctl(action, device, &mut words)?;
+        Ok(words[1])
+    }
 }
 
 /// A number of 64 bits from its two words as they lie in memory.

@@ -40,35 +40,31 @@ impl Flow {
     const ALL: [Self; 7] =
         [Self::Ether, Self::Ip4, Self::Ip6, Self::Tcp4, Self::Udp4, Self::Tcp6, Self::Udp6];
 
-    /// Its name, as `ethtool -N` has it.
-    pub const fn name(self) -> &'static str {
+    /// Its name, as `ethtool -N` has it, the number of the type in `ethtool.h` (`..._FLOW`), bytes
+    /// of an address, and whether it has ports.
+    const fn row(self) -> (&'static str, u32, usize, bool) {
         match self {
-            Self::Ether => "ether",
-            Self::Ip4 => "ip4",
-            Self::Ip6 => "ip6",
-            Self::Tcp4 => "tcp4",
-            Self::Udp4 => "udp4",
-            Self::Tcp6 => "tcp6",
-            Self::Udp6 => "udp6",
+            Self::Ether => ("ether", 0x12, 0, false),
+            Self::Ip4 => ("ip4", 0x0d, 4, false),
+            Self::Ip6 => ("ip6", 0x0e, 16, false),
+            Self::Tcp4 => ("tcp4", 1, 4, true),
+            Self::Udp4 => ("udp4", 2, 4, true),
+            Self::Tcp6 => ("tcp6", 5, 16, true),
+            Self::Udp6 => ("udp6", 6, 16, true),
         }
     }
 
-    /// Number of the type in `ethtool.h` (`..._FLOW`).
+    const fn name(self) -> &'static str {
+        self.row().0
+    }
+
     pub(super) const fn number(self) -> u32 {
-        match self {
-            Self::Tcp4 => 1,
-            Self::Udp4 => 2,
-            Self::Tcp6 => 5,
-            Self::Udp6 => 6,
-            Self::Ip4 => 0x0d,
-            Self::Ip6 => 0x0e,
-            Self::Ether => 0x12,
-        }
+        self.row().1
     }
 
     /// Whether its packets have addresses of IPv4.
     pub const fn is_ip4(self) -> bool {
-        matches!(self, Self::Ip4 | Self::Tcp4 | Self::Udp4)
+        self.row().2 == 4
     }
 }
 
@@ -92,37 +88,19 @@ pub enum Field {
 }
 
 impl Field {
-    const ALL: [Self; 7] = [
-        Self::SourceIp,
-        Self::DestinationIp,
-        Self::SourcePort,
-        Self::DestinationPort,
-        Self::Tos,
-        Self::EtherType,
-        Self::Vlan,
+    const ALL: [(Self, &'static str); 7] = [
+        (Self::SourceIp, "src-ip"),
+        (Self::DestinationIp, "dst-ip"),
+        (Self::SourcePort, "src-port"),
+        (Self::DestinationPort, "dst-port"),
+        (Self::Tos, "tos"),
+        (Self::EtherType, "ethertype"),
+        (Self::Vlan, "vlan"),
     ];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::SourceIp => "src-ip",
-            Self::DestinationIp => "dst-ip",
-            Self::SourcePort => "src-port",
-            Self::DestinationPort => "dst-port",
-            Self::Tos => "tos",
-            Self::EtherType => "ethertype",
-            Self::Vlan => "vlan",
-        }
-    }
 
     /// Where it is among the values of this kind of packets, and how many bytes it has.
     const fn place(self, flow: Flow) -> Option<(usize, usize)> {
-        let (address, has_ports) = match flow {
-            Flow::Ether => (0, false),
-            Flow::Ip4 => (4, false),
-            Flow::Ip6 => (16, false),
-            Flow::Tcp4 | Flow::Udp4 => (4, true),
-            Flow::Tcp6 | Flow::Udp6 => (16, true),
-        };
+        let (.., address, has_ports) = flow.row();
         match self {
             Self::EtherType if address == 0 => Some((12, 2)),
             Self::EtherType | Self::Vlan => None,
@@ -137,15 +115,10 @@ impl Field {
     }
 
     /// All bits of it, in packets of this kind.
-    const fn full(self, flow: Flow) -> u128 {
-        let bytes = match self {
-            Self::Vlan => 2,
-            _ => match self.place(flow) {
-                Some((_, bytes)) => bytes,
-                None => 0,
-            },
-        };
-        if bytes == 0 { 0 } else { u128::MAX >> (128 - 8 * bytes) }
+    fn full(self, flow: Flow) -> u128 {
+        let tag = (self == Self::Vlan).then_some(2);
+        let bytes = self.place(flow).map(|(_, bytes)| bytes).or(tag);
+        bytes.map_or(0, |bytes| u128::MAX >> (128 - 8 * bytes))
     }
 }
 
@@ -158,10 +131,8 @@ struct Masked<T> {
 
 /// What becomes of the packets that a rule fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Action {
-    /// They go to this queue.
+enum Action {
     Queue(u16),
-    /// They are dropped.
     Drop,
 }
 
@@ -208,16 +179,6 @@ impl FlowRule {
         self
     }
 
-    /// The kind of packets.
-    pub fn flow(&self) -> Flow {
-        self.flow
-    }
-
-    /// What becomes of them.
-    pub fn action(&self) -> Action {
-        self.action
-    }
-
     /// The queue to which it sends packets, if it does.
     pub fn queue(&self) -> Option<u16> {
         match self.action {
@@ -240,7 +201,7 @@ impl FlowRule {
             own.mask & !asked.mask == 0 && own.value == asked.value & own.mask
         };
         (self.flow, self.action) == (asked.flow, asked.action)
-            && Field::ALL.into_iter().all(is_left)
+            && Field::ALL.into_iter().all(|(field, _)| is_left(field))
     }
 
     fn get(&self, field: Field) -> Masked<u128> {
@@ -251,8 +212,10 @@ impl FlowRule {
             .unwrap_or_else(|| wide(self.words[field as usize - 2]))
     }
 
-    fn fields(&self) -> impl Iterator<Item = (Field, Masked<u128>)> {
-        Field::ALL.into_iter().map(|field| (field, self.get(field))).filter(|(_, it)| it.mask != 0)
+    /// Its fields with their names and values, those that count.
+    fn fields(&self) -> impl Iterator<Item = (Field, &'static str, Masked<u128>)> {
+        let all = Field::ALL.into_iter().map(|(field, name)| (field, name, self.get(field)));
+        all.filter(|(.., it)| it.mask != 0)
     }
 
     /// The bytes of `struct ethtool_rx_flow_spec`, its location aside.
@@ -266,7 +229,7 @@ impl FlowRule {
         if self.flow == Flow::Ip4 {
             put(values + VERSION_PLACE, &[VERSION]);
         }
-        for (field, Masked { value, mask }) in self.fields() {
+        for (field, _, Masked { value, mask }) in self.fields() {
             let (value, mask) = (value.to_be_bytes(), mask.to_be_bytes());
             if let Some((place, length)) = field.place(self.flow) {
                 put(values + place, &value[16 - length..]);
@@ -301,7 +264,7 @@ pub fn parse_flow_rule(bytes: &[u8]) -> Option<FlowRule> {
         queue => Action::Queue(u16::try_from(queue).ok()?),
     };
     let mut rule = FlowRule { action, ..FlowRule::new(flow, 0) };
-    for field in Field::ALL {
+    for (field, _) in Field::ALL {
         let (values, masks, place, length) = match field.place(flow) {
             Some((place, length)) => {
                 (offset_of!(RuleLayout, values), offset_of!(RuleLayout, masks), place, length)
@@ -340,9 +303,9 @@ pub fn parse_flow_rule(bytes: &[u8]) -> Option<FlowRule> {
 impl fmt::Display for FlowRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.flow.name())?;
-        for (field, Masked { value, mask }) in self.fields() {
+        for (field, name, Masked { value, mask }) in self.fields() {
             let full = field.full(self.flow);
-            write!(f, ",{}:", field.name())?;
+            write!(f, ",{name}:")?;
             match field {
                 Field::SourceIp | Field::DestinationIp if self.flow.is_ip4() => {
                     write!(f, "{}", Ipv4Addr::from(value as u32))?;
@@ -392,8 +355,8 @@ impl FromStr for FlowRule {
                 }
                 continue;
             }
-            let field = Field::ALL.into_iter().find(|field| field.name() == name);
-            let field = field.filter(|field| field.full(flow) != 0);
+            let field = Field::ALL.into_iter().find(|(_, known)| *known == name);
+            let field = field.map(|(field, _)| field).filter(|field| field.full(flow) != 0);
             let field = field.ok_or_else(|| refuse(&format!("{kind} has no `{name}`")))?;
             if rule.get(field).mask != 0 {
                 return Err(refuse(&format!("`{name}` is there twice")));

@@ -14,13 +14,14 @@
 //! ip6,src-ip:fe80::/10,tos:184/0xfc,drop
 //! ```
 
-use std::io;
 use std::mem::offset_of;
 
+use super::Ethtool;
 use super::flow_rule::{Flow, FlowRule, parse_flow_rule};
+use crate::error::DeviceError;
 use sys::ethtool::{
-    Control, DELETE_RULE, GET_RULE, INSERT_RULE, LOCATIONS, RECEIVE_QUEUES, RULE_COUNT, RULES,
-    RULES_WORDS, RuleLayout, RulesLayout,
+    DELETE_RULE, GET_RULE, INSERT_RULE, LOCATIONS, RECEIVE_QUEUES, RULE_COUNT, RULES, RULES_WORDS,
+    RuleLayout, RulesLayout,
 };
 
 /// In the answer to [`RULE_COUNT`]: the driver can choose locations (`RX_CLS_LOC_SPECIAL`).
@@ -61,17 +62,20 @@ impl PlacedRule {
 
 /// A request about rules, and its answer.
 #[derive(Clone, Debug)]
-pub(super) struct Request(Vec<u32>);
-
-pub(super) fn request(command: u32) -> Request {
-    let mut words = vec![0; RULES_WORDS];
-    words[0] = command;
-    Request(words)
-}
+pub(super) struct Request(pub(super) Vec<u32>);
 
 impl Request {
-    pub(super) fn as_mut(&mut self) -> &mut [u32] {
-        &mut self.0
+    pub(super) fn new(command: u32) -> Self {
+        let mut words = vec![0; RULES_WORDS];
+        words[0] = command;
+        Self(words)
+    }
+
+    fn about(command: u32, location: u32) -> Self {
+        let mut request = Self::new(command);
+        let at = offset_of!(RulesLayout, rule) + offset_of!(RuleLayout, location);
+        request.0[at / 4] = location;
+        request
     }
 
     pub(super) fn flow_type(&mut self, flow: Flow) {
@@ -88,79 +92,74 @@ impl Request {
         bytes.skip(start).take(length).collect()
     }
 
-    fn rule(&self) -> Vec<u8> {
-        self.bytes(offset_of!(RulesLayout, rule), size_of::<RuleLayout>())
-    }
-
-    fn set_rule(&mut self, bytes: &[u8]) {
-        let first = offset_of!(RulesLayout, rule) / 4;
-        for (word, bytes) in self.0[first..].iter_mut().zip(bytes.chunks_exact(4)) {
-            *word = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-        }
-    }
-
-    fn set_location(&mut self, location: u32) {
-        let at = offset_of!(RulesLayout, rule) + offset_of!(RuleLayout, location);
-        self.0[at / 4] = location;
-    }
-
     fn count(&mut self) -> &mut u32 {
         &mut self.0[LOCATIONS - 1]
     }
 }
 
-pub(super) fn rules(control: &Control, device: &str) -> io::Result<FlowRules> {
-    let mut words = request(RULE_COUNT);
-    control.ethtool(device, words.as_mut())?;
-    let chooses = words.data() & CHOOSES != 0;
-    let count = *words.count();
-    let mut words = request(RULES);
-    words.0.resize(RULES_WORDS.max(LOCATIONS + count as usize), 0);
-    *words.count() = count;
-    control.ethtool(device, words.as_mut())?;
-    let found = (*words.count()).min(count) as usize;
-    let mut locations: Vec<u32> = words.0[LOCATIONS..].iter().take(found).copied().collect();
-    locations.sort_unstable();
-    let size = words.data() & !CHOOSES;
-    Ok(FlowRules { size: u32::try_from(size).unwrap_or(0), chooses, locations })
-}
-
-pub(super) fn rule(
-    control: &Control,
-    device: &str,
-    location: u32,
-) -> io::Result<Option<PlacedRule>> {
-    // Drivers answer in many ways where there is no rule.
-    if !rules(control, device)?.locations.contains(&location) {
-        return Ok(None);
+impl Ethtool {
+    /// Where the device has rules that choose queues (`ethtool -n`).
+    pub fn flow_rules(&self, device: &str) -> Result<FlowRules, DeviceError> {
+        self.locations("read the rules of", device)
     }
-    let mut words = request(GET_RULE);
-    words.set_location(location);
-    control.ethtool(device, words.as_mut())?;
-    let rule = parse_flow_rule(&words.rule());
-    Ok(Some(rule.map_or(PlacedRule::Other, PlacedRule::Known)))
-}
 
-pub(super) fn insert(
-    control: &Control,
-    device: &str,
-    location: Option<u32>,
-    rule: &FlowRule,
-) -> io::Result<()> {
-    let mut words = request(INSERT_RULE);
-    words.set_rule(&rule.encode());
-    words.set_location(location.unwrap_or(ANYWHERE));
-    control.ethtool(device, words.as_mut())
-}
+    fn locations(&self, action: &'static str, device: &str) -> Result<FlowRules, DeviceError> {
+        let mut words = Request::new(RULE_COUNT);
+        self.ioctl(action, device, &mut words.0)?;
+        let chooses = words.data() & CHOOSES != 0;
+        let count = *words.count();
+        let mut words = Request::new(RULES);
+        words.0.resize(RULES_WORDS.max(LOCATIONS + count as usize), 0);
+        *words.count() = count;
+        self.ioctl(action, device, &mut words.0)?;
+        let found = (*words.count()).min(count) as usize;
+        let mut locations: Vec<u32> = words.0[LOCATIONS..].iter().take(found).copied().collect();
+        locations.sort_unstable();
+        let size = words.data() & !CHOOSES;
+        Ok(FlowRules { size: u32::try_from(size).unwrap_or(0), chooses, locations })
+    }
 
-pub(super) fn delete(control: &Control, device: &str, location: u32) -> io::Result<()> {
-    let mut words = request(DELETE_RULE);
-    words.set_location(location);
-    control.ethtool(device, words.as_mut())
-}
+    /// The rule at a location; `None`: there is none.
+    pub fn flow_rule(&self, device: &str, at: u32) -> Result<Option<PlacedRule>, DeviceError> {
+        let action = "read a rule of";
+        // Drivers answer in many ways where there is no rule.
+        if !self.locations(action, device)?.locations.contains(&at) {
+            return Ok(None);
+        }
+        let mut words = Request::about(GET_RULE, at);
+        self.ioctl(action, device, &mut words.0)?;
+        let bytes = words.bytes(offset_of!(RulesLayout, rule), size_of::<RuleLayout>());
+        Ok(Some(parse_flow_rule(&bytes).map_or(PlacedRule::Other, PlacedRule::Known)))
+    }
 
-pub(super) fn receive_queues(control: &Control, device: &str) -> io::Result<u32> {
-    let mut words = request(RECEIVE_QUEUES);
-    control.ethtool(device, words.as_mut())?;
-    Ok(u32::try_from(words.data()).unwrap_or(u32::MAX))
+    /// Adds a rule; without a location, where the driver likes, if it can choose. Drivers replace
+    /// one that is at the location without a word.
+    pub fn insert_flow_rule(
+        &self,
+        device: &str,
+        location: Option<u32>,
+        rule: &FlowRule,
+    ) -> Result<(), DeviceError> {
+        let location = location.unwrap_or(ANYWHERE);
+        let mut words = Request::about(INSERT_RULE, location);
+        let first = offset_of!(RulesLayout, rule) / 4;
+        // The location is behind what a rule has.
+        let to = words.0[first..].iter_mut().take(offset_of!(RuleLayout, location) / 4);
+        for (word, bytes) in to.zip(rule.encode().chunks_exact(4)) {
+            *word = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        }
+        self.ioctl("add a rule to", device, &mut words.0)
+    }
+
+    /// Removes the rule at a location.
+    pub fn delete_flow_rule(&self, device: &str, location: u32) -> Result<(), DeviceError> {
+        self.ioctl("remove a rule of", device, &mut Request::about(DELETE_RULE, location).0)
+    }
+
+    /// How many queues receive: for drivers that do not say how many channels there are.
+    pub fn receive_queues(&self, device: &str) -> Result<u32, DeviceError> {
+        let mut words = Request::new(RECEIVE_QUEUES);
+        self.ioctl("read the receive queues of", device, &mut words.0)?;
+        Ok(u32::try_from(words.data()).unwrap_or(u32::MAX))
+    }
 }

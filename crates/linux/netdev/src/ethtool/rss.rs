@@ -9,8 +9,10 @@ use std::io;
 use serde::Serialize;
 
 use super::flow_rule::Flow;
-use super::flow_rules::request;
-use sys::ethtool::{Control, GET_SCALING, HASH_FIELDS, SCALING_HEADER, SET_SCALING};
+use super::flow_rules::Request;
+use super::{Ethtool, refused};
+use crate::error::DeviceError;
+use sys::ethtool::{GET_SCALING, HASH_FIELDS, SCALING_HEADER, SET_SCALING};
 
 /// Words of `struct ethtool_rxfh`.
 const TABLE_SIZE: usize = 2;
@@ -61,39 +63,44 @@ pub fn parse_rss(words: &[u32]) -> Rss {
     Rss { table: table.to_vec(), key: key.collect(), function, transform }
 }
 
-pub(super) fn read(control: &Control, device: &str) -> io::Result<Rss> {
-    let mut sizes = [0; SCALING_HEADER];
-    sizes[0] = GET_SCALING;
-    control.ethtool(device, &mut sizes)?;
-    let (table, key) = (sizes[TABLE_SIZE], sizes[KEY_SIZE]);
-    let mut words = vec![0; SCALING_HEADER + table as usize + (key as usize).div_ceil(4)];
-    (words[0], words[TABLE_SIZE], words[KEY_SIZE]) = (GET_SCALING, table, key);
-    control.ethtool(device, &mut words)?;
-    Ok(parse_rss(&words))
-}
-
-/// Sets the table; a driver has tables of one length.
-pub(super) fn set_table(control: &Control, device: &str, table: &[u32]) -> io::Result<()> {
-    let size = u32::try_from(table.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-    // The kernel takes none for: as the driver had it first.
-    if size == 0 {
-        return Err(io::ErrorKind::InvalidInput.into());
+impl Ethtool {
+    /// How the device spreads packets over its queues (`ethtool -x`).
+    pub fn rss(&self, device: &str) -> Result<Rss, DeviceError> {
+        let action = "read the hash of";
+        let mut sizes = [0; SCALING_HEADER];
+        sizes[0] = GET_SCALING;
+        self.ioctl(action, device, &mut sizes)?;
+        let (table, key) = (sizes[TABLE_SIZE], sizes[KEY_SIZE]);
+        let mut words = vec![0; SCALING_HEADER + table as usize + (key as usize).div_ceil(4)];
+        (words[0], words[TABLE_SIZE], words[KEY_SIZE]) = (GET_SCALING, table, key);
+        self.ioctl(action, device, &mut words)?;
+        Ok(parse_rss(&words))
     }
-    let mut words = vec![0; SCALING_HEADER];
-    (words[0], words[TABLE_SIZE]) = (SET_SCALING, size);
-    words.extend(table);
-    control.ethtool(device, &mut words)
-}
 
-pub(super) fn hash_fields(control: &Control, device: &str, flow: Flow) -> io::Result<HashFields> {
-    // `RXH_IP_SRC | RXH_IP_DST`, `RXH_L4_B_0_1 | RXH_L4_B_2_3`
-    const ADDRESSES: u64 = 0b11 << 4;
-    const PORTS: u64 = 0b11 << 6;
-    let mut words = request(HASH_FIELDS);
-    words.flow_type(flow);
-    control.ethtool(device, words.as_mut())?;
-    let has = |bits| words.data() & bits == bits;
-    Ok(HashFields { addresses: has(ADDRESSES), ports: has(PORTS) })
+    /// Sets the table that makes queues of hashes (`ethtool -X`); it is as long as before.
+    pub fn set_rss_table(&self, device: &str, table: &[u32]) -> Result<(), DeviceError> {
+        let action = "change the hash's table of";
+        // The kernel takes none for: as the driver had it first.
+        let size = u32::try_from(table.len()).ok().filter(|size| *size > 0);
+        let size =
+            size.ok_or_else(|| refused(action, device, io::ErrorKind::InvalidInput.into()))?;
+        let mut words = vec![0; SCALING_HEADER];
+        (words[0], words[TABLE_SIZE]) = (SET_SCALING, size);
+        words.extend(table);
+        self.ioctl(action, device, &mut words)
+    }
+
+    /// What the hash of these packets is made of.
+    pub fn hash_fields(&self, device: &str, flow: Flow) -> Result<HashFields, DeviceError> {
+        // `RXH_IP_SRC | RXH_IP_DST`, `RXH_L4_B_0_1 | RXH_L4_B_2_3`
+        const ADDRESSES: u64 = 0b11 << 4;
+        const PORTS: u64 = 0b11 << 6;
+        let mut words = Request::new(HASH_FIELDS);
+        words.flow_type(flow);
+        self.ioctl("read what is hashed by", device, &mut words.0)?;
+        let has = |bits| words.data() & bits == bits;
+        Ok(HashFields { addresses: has(ADDRESSES), ports: has(PORTS) })
+    }
 }
 
 #[cfg(test)]

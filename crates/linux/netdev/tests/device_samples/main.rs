@@ -23,10 +23,10 @@ use netdev::{list_devices, read_device};
 
 use crate::tree::Tree;
 
-/// Holds what was read of a sample against `tests/samples/NAME.read`.
+/// Holds what was read of a sample against `tests/samples/SAMPLE.read`.
 #[track_caller]
-fn is_as_before(name: &str, now: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/samples/{name}.read"));
+fn is_as_before(sample: &str, now: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/samples/{sample}.read"));
     let before = fs::read_to_string(&path).unwrap_or_default();
     assert_eq!(now, before, "\n== {}\n{now}==", path.display());
 }
@@ -48,7 +48,7 @@ fn trees__are_read_as_before() {
             Ok(files) => format!("{device}: {files:#?}\n"),
             Err(_) => format!("{device}: cannot be read\n"),
         };
-        is_as_before(name, &devices.iter().map(text).collect::<String>());
+        is_as_before(&format!("{name}.tree"), &devices.iter().map(text).collect::<String>());
     }
 }
 
@@ -83,7 +83,10 @@ fn answers__are_read_as_before() {
             Ok(said) => format!("{request}: {said}\n"),
             Err(why) => panic!("{driver}, {request}: {why}"),
         };
-        is_as_before(driver, &recorded::all(driver).map(read).collect::<String>());
+        is_as_before(
+            &format!("{driver}.replies"),
+            &recorded::all(driver).map(read).collect::<String>(),
+        );
     }
 }
 

@@ -15,7 +15,7 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use super::error::{InitError, doing};
 use super::modules;
 use crate::guest::settings::{InitSettings, SETTINGS};
-use netdev::coalescing;
+use netdev::ethtool::set_coalescing;
 use netdev::ethtool::{Coalesce, Ethtool, Parameter};
 use sys::netlink::{LinkSettings, Netlink, NetlinkError};
 
@@ -149,7 +149,7 @@ fn connect(settings: &InitSettings) -> Result<(), InitError> {
     settings.station.join(&netlink, &link).map_err(fail)?;
     if let Some((rx_usecs, rx_frames)) = settings.coalescing {
         // A kernel whose driver has no such settings has none that could be wrong.
-        let _ = coalescing::set_coalescing(&interface, rx_usecs, rx_frames);
+        let _ = set_coalescing(&interface, rx_usecs, rx_frames);
     }
     set_queues(&interface, settings).map_err(doing(format!("set the queues of {interface}")))?;
     if is_pci { await_link(&interface) } else { Ok(()) }
