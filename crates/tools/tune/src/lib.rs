@@ -48,6 +48,8 @@ mod session;
 mod setting;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod texts;
 pub mod transaction;
 mod trial;
 mod workload;

@@ -27,7 +27,7 @@ pub struct Candidate {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Translation {
+pub(crate) struct Translation {
     pub candidates: Vec<Candidate>,
     /// What the device cannot tell, and what it does instead: a sentence each.
     pub lost: Vec<String>,
@@ -42,7 +42,7 @@ struct Parts {
     destination: Option<IpAddr>,
 }
 
-pub(super) fn translate(text: &str, queue: u16) -> Result<Translation, String> {
+pub(crate) fn translate(text: &str, queue: u16) -> Result<Translation, String> {
     let mut all = Translation::default();
     for rule in text.split(',').filter(|_| !text.trim().is_empty()) {
         let parts = parse(rule)?;
@@ -70,7 +70,7 @@ pub(super) fn translate(text: &str, queue: u16) -> Result<Translation, String> {
 }
 
 /// The one port that a lane is about, and whether it is one of TCP; for the choice by hash.
-pub(super) fn lone_port(text: &str) -> Option<(bool, u16)> {
+pub(crate) fn lone_port(text: &str) -> Option<(bool, u16)> {
     let parts = parse(text).ok().filter(|_| !text.contains(','))?;
     match parts.conditions[..] {
         [Condition::Value { field: name @ ("tcp-port" | "udp-port"), lo, hi, negate: false }]
@@ -293,108 +293,4 @@ fn times(
         values.iter().map(one).collect::<Vec<_>>()
     };
     rules.iter().flat_map(each).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn rules(text: &str) -> Vec<String> {
-        let all = translate(text, 3).unwrap_or_else(|why| panic!("{text}: {why}"));
-        let text = |candidate: &Candidate| {
-            let ways: Vec<String> = candidate.ways.iter().map(ToString::to_string).collect();
-            ways.join(" or ")
-        };
-        all.candidates.iter().map(text).collect()
-    }
-
-    #[test]
-    fn tests_become_fields() {
-        for (mark, expected) in [
-            (
-                "tcp-port=11211",
-                &[
-                    "tcp4,dst-port:11211,queue:3",
-                    "tcp4,src-port:11211,queue:3",
-                    "tcp6,dst-port:11211,queue:3",
-                    "tcp6,src-port:11211,queue:3",
-                ][..],
-            ),
-            (
-                "udp-port=7 & src-ip=10.0.0.7",
-                &[
-                    "udp4,src-ip:10.0.0.7,dst-port:7,queue:3",
-                    "udp4,src-ip:10.0.0.7,src-port:7,queue:3",
-                ],
-            ),
-            ("dst-ip=fe80::1", &["ip6,dst-ip:fe80::1,queue:3"]),
-            ("ethertype=0x88f7", &["ether,ethertype:0x88f7,queue:3"]),
-            (
-                "vlan-priority>=6",
-                &["ether,vlan:49152/0xe000,queue:3", "ether,vlan:57344/0xe000,queue:3"],
-            ),
-            ("dscp=46 & ethertype=0x0800", &["ip4,tos:184/0xfc,queue:3 or ip4,tos:184,queue:3"]),
-            ("mx", &["ether,ethertype:0x86df,queue:3"]),
-            (
-                "ethertype=0x0800 & tcp-port=80-81",
-                &[
-                    "tcp4,dst-port:80,queue:3",
-                    "tcp4,dst-port:81,queue:3",
-                    "tcp4,src-port:80,queue:3",
-                    "tcp4,src-port:81,queue:3",
-                ],
-            ),
-        ] {
-            assert_eq!(rules(mark), expected, "{mark}");
-        }
-    }
-
-    #[test]
-    fn what_a_device_cannot_tell_is_said() {
-        for (mark, words) in [
-            ("tcp-port=11211 & length<=512", "cannot tell the length of a frame; the nearest rule"),
-            ("tcp-port=11211 & tcp-psh", "cannot tell tcp-psh"),
-            ("mx", "cannot tell which frames of MX are marked"),
-            ("dscp=46 & tcp-port!=80", "cannot tell that tcp-port is another one"),
-            ("unmark tcp-port=80, tcp-port=81", "`unmark tcp-port=80`: a device has no exceptions"),
-            ("tcp-port=80 & tcp-port=1000", "cannot tell a second test of tcp-port"),
-        ] {
-            let lost = translate(mark, 3).unwrap().lost;
-            assert!(lost.len() == 1 && lost[0].contains(words), "{mark}: {lost:?}");
-        }
-        assert!(translate("tcp-port=11211", 3).unwrap().lost.is_empty());
-    }
-
-    #[test]
-    fn what_would_take_everything_is_refused() {
-        for (mark, words) in [
-            (
-                "tcp-psh & length<=512",
-                "tell tcp-psh and the length of a frame, and without that all of TCP",
-            ),
-            ("length<=512", "all packets would go to the lane"),
-            ("tcp-port!=80", "all of TCP"),
-            ("tcp-port>=1024", "would take as many rules"),
-            ("tcp-port=1-10", "takes 40 rules of a device"),
-            ("tcp-port=1 & udp-port=2", "no packet is of TCP and of UDP"),
-            ("tcp-port=1 & src-ip=10.0.0.1 & dst-ip=fe80::1", "fits no packet"),
-            ("src-ip=x", "an address, as in"),
-            ("src-ip=10.0.0.1 & src-ip=10.0.0.2", "src-ip twice"),
-            ("unmark tcp-port=80", "names no packets"),
-            ("tcp-prt=80", "unknown test `tcp-prt`"),
-            ("", "names no packets"),
-        ] {
-            let why = translate(mark, 3).expect_err(mark);
-            assert!(why.contains(words), "{mark}: {why}");
-        }
-    }
-
-    #[test]
-    fn the_port_of_a_lane_is_known_if_it_is_all() {
-        assert_eq!(lone_port("tcp-port=11211"), Some((true, 11_211)));
-        assert_eq!(lone_port("udp-port = 7"), Some((false, 7)));
-        for other in ["tcp-port=1-2", "tcp-port=1, udp-port=2", "tcp-port=1 & dscp=1", "mx", "x"] {
-            assert_eq!(lone_port(other), None, "{other}");
-        }
-    }
 }

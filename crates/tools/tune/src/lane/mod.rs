@@ -17,7 +17,7 @@
 
 mod by_hash;
 mod capabilities;
-mod mark;
+pub(crate) mod mark;
 mod plan;
 
 use anyhow::Result;

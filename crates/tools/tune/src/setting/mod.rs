@@ -10,7 +10,7 @@ mod change;
 pub(crate) mod profile;
 pub(crate) mod steering;
 pub(crate) mod strategy;
-mod sysctl;
+pub(crate) mod sysctl;
 mod value;
 
 use std::borrow::Cow;
@@ -314,48 +314,6 @@ mod tests {
     use super::*;
     use crate::testing::{self, state};
 
-    fn change(text: &str) -> Change {
-        text.parse().unwrap()
-    }
-
-    #[test]
-    fn changes_are_read_and_written_alike() {
-        for text in [
-            "rx-usecs 50",
-            "rx-usecs 50 rx-frames 0 adaptive-rx off",
-            "gro-flush-timeout 20000 napi-defer-hard-irqs 2 busy-poll 50",
-            "strategy marked:75",
-            "queue:1:rx-usecs 0 queue:0:irq-suspend-timeout 20000 threaded on",
-            "sysctl:net.core.netdev_budget 600 rx-profile 1,256,n_8,n,n",
-            "ntuple on rss-table 0,2/128 queue:1:smp-affinity 3 queue:1:xps-cpus none",
-            "rule:1023:tcp4,dst-port:11211,queue:1 on rule:7:ip6,src-ip:fe80::1,drop off",
-        ] {
-            assert_eq!(change(text).to_string(), text);
-        }
-        assert_eq!(change("").to_string(), "no change");
-        assert_eq!(change("gro-flush-timeout 20us rx-usecs 1ms").to_string(), {
-            "gro-flush-timeout 20000 rx-usecs 1000"
-        });
-        let short = "queue:1:rx-usecs=0 sysctl:net/core/busy_poll=50 defer-hard-irqs=2";
-        let written = "queue:1:rx-usecs 0 busy-poll 50 napi-defer-hard-irqs 2";
-        assert_eq!(change(short).to_string(), written);
-    }
-
-    #[test]
-    fn values_to_try_are_read_and_written_alike() {
-        for text in [
-            "queue:1:rx-usecs=0,8",
-            "sysctl:net.core.dev_weight=64",
-            "threaded=on",
-            "rx-profile=1,n,n_8,n,n",
-        ] {
-            assert_eq!(text.parse::<Knob>().unwrap().to_string(), text);
-        }
-        for wrong in ["rx-usecs", "rx-usecs=", "rx-usecs=1,,2", "sysctl:vm.x=1", "rx-profile=1"] {
-            assert!(wrong.parse::<Knob>().is_err(), "{wrong}");
-        }
-    }
-
     #[test]
     fn nothing_holds_a_packet_that_finds_no_timer() {
         for (state, expected) in [
@@ -365,37 +323,6 @@ mod tests {
             ("rx-frames 8 napi-defer-hard-irqs 2", "napi-defer-hard-irqs 0 rx-frames 0"),
         ] {
             assert_eq!(testing::state(state).unheld().to_string(), expected, "{state}");
-        }
-    }
-
-    #[test]
-    fn wrong_changes_are_refused_in_words() {
-        for (text, words) in [
-            ("rx-usec 5", "no setting is called rx-usec; is rx-usecs meant?"),
-            ("rx-usecs", "`rx-usecs` has no value"),
-            ("rx-usecs 5 rx-usecs 6", "rx-usecs is given twice"),
-            ("rx-usecs -1", "rx-usecs: -1 is not a time such as 20us"),
-            ("rx-usecs many", "many is not a time such as 20us or 1.5ms (alone: microseconds)"),
-            ("rx-usecs 4294967296", "outside 0 to 4294967295 microseconds"),
-            ("rx-usecs 99999999999999999999", "outside 0 to"),
-            ("rx-usecs 18446744073709551615ms", "outside 0 to"),
-            ("rx-usecs 500ns", "500ns is not a whole number of microseconds"),
-            ("rx-frames 5us", "without a unit"),
-            ("adaptive-rx maybe", "adaptive-rx maybe: on or off"),
-            ("queue:x:rx-usecs 5", "write it like queue:1:rx-usecs"),
-            ("queue:1 5", "no setting is called ;"),
-            ("queue:1:cqe-mode-rx on", "a queue has no cqe-mode-rx of its own; it may have"),
-            ("queue:1:busy-poll 5", "a queue has no busy-poll of its own"),
-            ("queue:1:queue:1:rx-usecs 5", "a queue has no queue:1:rx-usecs of its own"),
-            ("sysctl:vm.swappiness 5", "sysctl:vm.swappiness: the names begin with net."),
-            ("rule:7 on", "is no kind of packets"),
-            ("rule:7:tcp4,dst-port:1,queue:1 maybe", "on or off"),
-            ("rss-table 0,x", "rss-table 0,x: queues, as in"),
-            ("queue:1:xps-cpus x", "queue:1:xps-cpus x: processors, as in"),
-            ("rx-profile 1,2", "1,2: a step is three numbers"),
-        ] {
-            let refusal = text.parse::<Change>().unwrap_err();
-            assert!(refusal.contains(words), "{text}: {refusal}");
         }
     }
 

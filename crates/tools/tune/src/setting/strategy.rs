@@ -36,39 +36,3 @@ pub(crate) fn changed(now: &State, change: &Change) -> Result<Moderation> {
     };
     Ok(before.coalesce(coalesce, chosen)?)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn becomes(now: &str, change: &str) -> String {
-        let state = State(
-            [
-                (Setting::Strategy, Value::Text(now.into())),
-                (Setting::RxUsecs, Value::Number(32)),
-                (Setting::RxFrames, Value::Number(8)),
-            ]
-            .into(),
-        );
-        changed(&state, &change.parse().unwrap()).unwrap().to_string()
-    }
-
-    #[test]
-    fn settings_of_ethtool_make_strategies() {
-        assert_eq!(becomes("delay:75", "rx-usecs 50 rx-frames 16"), "delay:50+frames:16");
-        assert_eq!(becomes("marked:75", "rx-usecs 0"), "marked:0");
-        assert_eq!(becomes("delay:75", "adaptive-rx on"), "adaptive");
-        assert_eq!(becomes("adaptive", "adaptive-rx off"), "delay:32+frames:8");
-        assert_eq!(becomes("adaptive", "adaptive-rx off rx-usecs 9 rx-frames 0"), "delay:9");
-        assert_eq!(becomes("adaptive", "strategy marked:60"), "marked:60");
-        assert_eq!(becomes("adaptive", "strategy marked:60 rx-usecs 20"), "marked:20");
-        assert_eq!((longest_usecs("marked+itr:1", 14), longest_usecs("delay:14", 14)), (250, 14));
-    }
-
-    #[test]
-    fn what_the_nic_cannot_do_is_refused() {
-        let state = State([(Setting::Strategy, Value::Text("delay:75".into()))].into());
-        assert!(changed(&state, &"rx-usecs 1000001".parse().unwrap()).is_err());
-        assert!(changed(&state, &"strategy dealy".parse().unwrap()).is_err());
-    }
-}
