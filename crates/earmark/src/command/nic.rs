@@ -13,7 +13,7 @@ use labctl::{AttachmentState, LaneState, PortState, QueueState, Request};
 use report::terminal::number;
 use report::terminal::{Stream, Width};
 use report::{errln, json, outln};
-use show::lines::Lines;
+use show::Lines;
 
 /// Does what `args` say.
 pub(crate) fn run(args: &NicArgs) -> Result<()> {

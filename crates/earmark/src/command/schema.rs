@@ -25,7 +25,7 @@ pub(crate) fn print(of: SchemaOf) -> Result<()> {
         SchemaOf::Explain => json::schema::<explain::report::Explanation>(),
         SchemaOf::Probe => json::schema::<probe::report::Report>(),
         SchemaOf::Show => json::schema::<super::show::Shown>(),
-        SchemaOf::Watch => json::schema::<show::rates::Rates>(),
+        SchemaOf::Watch => json::schema::<show::Rates>(),
     };
     outln!("{}", serde_json::to_string_pretty(&schema)?);
     Ok(())

@@ -17,11 +17,11 @@ use bench::suggestions::SuggestedValues;
 use labctl::client::port_here;
 use report::terminal::Width;
 use report::{errln, json, outln};
-use show::lab::LabPort;
-use show::lines::Lines;
-use show::read::nics;
-use show::report::Report;
-use show::screen::{screen, summary};
+use show::LabPort;
+use show::Lines;
+use show::Report;
+use show::nics;
+use show::{screen, summary};
 
 /// What `earmark show` takes.
 #[derive(Args, Debug)]

@@ -13,7 +13,7 @@ use netdev::{Root, device_name};
 use bench::options::number;
 use report::terminal::{Stream, Width};
 use report::{errln, json, outln};
-use show::rates::{Meter, QueueRates, Rates};
+use show::{Meter, QueueRates, Rates};
 use tune::recover;
 
 /// Lines of a terminal after which the header is said again.

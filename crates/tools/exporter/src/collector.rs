@@ -15,7 +15,7 @@ use netdev::netdev::Netdev;
 use netdev::steering::read_steering;
 use netdev::virtualisation::{Virtualisation, read_virtualisation};
 use netdev::{DeviceError, Root, illegible_devices};
-use show::report::Report;
+use show::Report;
 use sys::netlink::{Netlink, NetlinkError};
 
 use crate::background::Background;

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use netdev::interrupts::Interrupt;
-use show::role::are_for_receiving;
+use show::are_for_receiving;
 
 /// What the interrupts of a device have counted since it is there.
 #[derive(Debug, Default)]

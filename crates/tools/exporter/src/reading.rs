@@ -2,9 +2,9 @@
 
 use netdev::ethtool::{Coalesce, Features, Parameter, QueueCoalesce};
 use netdev::netdev::Napi;
-use show::delay::Delay;
-use show::delays::delays_of;
-use show::report::Report;
+use show::Delay;
+use show::Report;
+use show::delays_of;
 use sys::netlink::LinkStats;
 
 use crate::metric::Metric;

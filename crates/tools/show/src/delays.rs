@@ -5,12 +5,32 @@
 
 use netdev::drivers::{self, Bound, Wait, is_software, wait};
 use netdev::ethtool::{Parameter, QueueCoalesce};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::delay::Delay;
 use super::lab::LabPort;
 use super::lines::us;
 use super::report::Report;
 use super::sleep::{eee, pcie_link};
+
+/// What holds a lone received packet back.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Delay {
+    /// What it is: `coalescing`, `napi-deferral`, `idle-state` and so on.
+    pub cause: &'static str,
+    /// For how long at most, in microseconds; `None` if nothing says so, or nothing limits it.
+    pub up_to_us: Option<f64>,
+    /// Whether nothing limits it: it lasts until other packets come.
+    pub endless: bool,
+    /// What happens, in words.
+    pub what: String,
+}
+
+impl Delay {
+    pub(crate) fn new(cause: &'static str, up_to_us: Option<f64>, what: impl Into<String>) -> Self {
+        Self { cause, up_to_us, endless: false, what: what.into() }
+    }
+}
 
 /// What holds packets back on this device: what has no end, the longest, what is not known in
 /// numbers; as far as `report` has been read.
@@ -228,27 +248,13 @@ mod tests {
     }
 
     #[test]
-    fn timers_mean_what_their_driver_means() {
-        use Parameter::{RxFrames, RxUsecs};
-        let genet = device("bcmgenet", &[(RxUsecs, 300), (RxFrames, 16)]);
-        only(&genet, "coalescing", Some(300.0), "have passed or 16 packets have come");
-        assert_eq!(delays_of(&device("r8169", &[(RxUsecs, 0), (RxFrames, 0)])), []);
+    fn a_queue_and_a_profile_of_its_own_count() {
+        use Parameter::{AdaptiveRx, RxFrames, RxUsecs};
         let mut queues = device("ice", &[(RxUsecs, 50)]);
-        only(&queues, "coalescing", Some(50.0), "after a longer silence does not wait");
         let coalesce = Coalesce::new().with(RxUsecs, 90).with(RxFrames, 7);
         queues.queue_coalescing = vec![QueueCoalesce { queue: 3, coalesce }];
         only(&queues, "coalescing", Some(90.0), "does not wait (queue 3)");
-        let mana = device("mana", &[(Parameter::RxCqeNsecs, 2_048)]);
-        only(&mana, "completion-entries", Some(2.048), "rx-cqe-nsecs");
-        let one = [(Parameter::RxCqeNsecs, 2_048), (Parameter::RxCqeFrames, 1)];
-        assert_eq!(delays_of(&device("mana", &one)), []);
-    }
-
-    #[test]
-    fn adaptive_moderation_is_bounded_by_what_is_known() {
-        use Parameter::{AdaptiveRx, RxUsecs};
         let on = [(AdaptiveRx, 1), (RxUsecs, 8)];
-        only(&device("mlx5_core", &on), "coalescing", Some(256.0), "between 0 and 256 us");
         let mut reported = device("virtio_net", &on);
         let step = |usec| ProfileStep { usec: Some(usec), ..ProfileStep::default() };
         reported.coalescing.as_mut().unwrap().rx_profile = Some(vec![step(2), step(512)]);

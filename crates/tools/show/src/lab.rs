@@ -4,8 +4,9 @@ use ::nic::moderation::{Moderation, TimerKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::delay::Delay;
+use super::delays::Delay;
 
+/// A port of the NIC of a lab.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LabPort {
     /// The name of the lab, as `earmark nic labs` lists it.
@@ -15,6 +16,7 @@ pub struct LabPort {
 }
 
 impl LabPort {
+    /// The lab and its settings, in words.
     pub fn describe(&self) -> String {
         let mut settings = self.settings.clone();
         settings.dedup();

@@ -9,8 +9,10 @@ use netdev::queue_names::queues_among;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+/// A queue that rules choose.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Lane {
+    /// The number of the queue.
     pub queue: u32,
     /// Its rules, each with its place: `1023:tcp4,dst-port:11211,queue:1`.
     pub rules: Vec<String>,
@@ -86,6 +88,7 @@ impl Source {
 }
 
 impl Lane {
+    /// What is known of it, in words.
     pub fn describe(&self) -> String {
         let mut parts = vec![format!("queue {}", self.queue)];
         parts.extend(self.rx_usecs.map(|usecs| match usecs {

@@ -5,6 +5,7 @@ use report::terminal::{NO_BREAK, Width, wrap};
 /// Where text begins.
 const INDENT: usize = 13;
 
+/// Lines of a screen.
 #[derive(Debug)]
 pub struct Lines {
     lines: Vec<String>,
@@ -13,6 +14,7 @@ pub struct Lines {
 }
 
 impl Lines {
+    /// None yet, as wide as prose may be.
     pub fn new(width: Width) -> Self {
         Self { lines: Vec::new(), width: width.prose() }
     }
@@ -42,17 +44,19 @@ impl Lines {
         wrap("", 2, text, width.table()).join("\n")
     }
 
+    /// Appends an empty line.
     pub fn gap(&mut self) {
         self.lines.push(String::new());
     }
 
+    /// All lines.
     pub fn lines(&self) -> &[String] {
         &self.lines
     }
 }
 
 /// A number of things: `1 vector`, `2 vectors`.
-pub fn count(number: usize, thing: &str) -> String {
+pub(crate) fn count(number: usize, thing: &str) -> String {
     if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }
 
@@ -61,7 +65,7 @@ pub(super) fn together(text: &str) -> String {
 }
 
 /// Microseconds with as many digits as they deserve.
-pub fn us(microseconds: f64) -> String {
+pub(crate) fn us(microseconds: f64) -> String {
     if microseconds.fract() == 0.0 || microseconds >= 100.0 {
         format!("{microseconds:.0} us")
     } else {

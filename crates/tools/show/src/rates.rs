@@ -20,6 +20,7 @@ use sys::netlink::{LinkStats, Netlink};
 use super::read::no_device;
 use super::role::{InterruptRole, roles_of};
 
+/// Counters of a device at one moment.
 #[derive(Debug)]
 pub struct Reading {
     pub at: Instant,
@@ -30,6 +31,7 @@ pub struct Reading {
     pub queues: Vec<QueueCounters>,
 }
 
+/// Reads counters of a device again and again.
 #[derive(Debug)]
 pub struct Meter<'a> {
     root: &'a Root,
@@ -42,6 +44,7 @@ pub struct Meter<'a> {
 }
 
 impl<'a> Meter<'a> {
+    /// For a device of this network.
     pub fn open(root: &'a Root, device: &str) -> Result<Self> {
         let netlink = Netlink::open()?;
         netlink.link(device).map_err(|_| no_device(root, device))?;
@@ -57,6 +60,7 @@ impl<'a> Meter<'a> {
         })
     }
 
+    /// Reads the counters.
     pub fn read(&self) -> Result<Reading> {
         let link = self.netlink.link(&self.device)?.stats;
         let at = Instant::now();
@@ -81,6 +85,7 @@ impl<'a> Meter<'a> {
         })
     }
 
+    /// What the device did between two readings.
     pub fn between(&self, before: &Reading, after: &Reading) -> Rates {
         Rates::between(&self.device, &self.vectors, before, after)
     }
@@ -98,13 +103,19 @@ fn vectors_of_queues(netdev: &Netdev, device: &str) -> BTreeMap<u32, u32> {
 /// What a device did in a while. All rates are per second.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Rates {
+    /// Its name.
     pub device: String,
     /// How long the while was, in seconds.
     pub seconds: f64,
+    /// Packets received.
     pub rx_packets_per_s: f64,
+    /// Bytes received.
     pub rx_bytes_per_s: f64,
+    /// Packets sent.
     pub tx_packets_per_s: f64,
+    /// Bytes sent.
     pub tx_bytes_per_s: f64,
+    /// Packets dropped, by the device or for want of room.
     pub drops_per_s: f64,
     /// Interrupts of the device; `None` if it has none.
     pub interrupts_per_s: Option<f64>,
@@ -114,14 +125,19 @@ pub struct Rates {
     pub squeezes_per_s: f64,
     /// Each queue, receiving ones first; empty if neither kernel nor driver counts.
     pub queues: Vec<QueueRates>,
+    /// Each interrupt of the device.
     pub vectors: Vec<VectorRates>,
 }
 
+/// What a queue did in a while.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct QueueRates {
+    /// Which way packets go.
     #[schemars(with = "String")]
     pub direction: Direction,
+    /// Its number among those of its direction.
     pub id: u32,
+    /// Packets in a second.
     pub packets_per_s: f64,
     /// Bytes; `None` if the driver does not count them.
     pub bytes_per_s: Option<f64>,
@@ -133,6 +149,7 @@ pub struct QueueRates {
     pub packets_per_interrupt: Option<f64>,
 }
 
+/// What an interrupt did in a while.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct VectorRates {
     pub number: u32,

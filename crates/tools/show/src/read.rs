@@ -13,11 +13,11 @@ use netdev::{
 };
 use sys::files::Tree;
 
-use super::crowding::crowded_cpu;
 use super::delays::delays_of;
 use super::lanes::Source;
 use super::lines::count;
 use super::report::{Report, Unreadable, Vector};
+use super::role::crowded_cpu;
 
 /// The devices of this network, as far as it can be read.
 pub fn all_devices(root: &Root) -> Result<Vec<String>, DeviceError> {
@@ -107,6 +107,7 @@ impl Report {
         self
     }
 
+    /// The name of its driver, or what stands for one.
     pub fn driver_name(&self) -> &str {
         let reported = self.driver.as_ref().map(|driver| driver.name.as_str());
         reported.or(self.files.driver.as_deref()).unwrap_or(NO_DRIVER)

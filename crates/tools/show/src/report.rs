@@ -12,18 +12,21 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::delay::Delay;
+use super::delays::Delay;
 use super::lab::LabPort;
 use super::lanes::Lane;
 
+/// A device, as far as it could be read.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Report {
+    /// Its name, such as `eth0`.
     pub name: String,
     /// What holds a lone received packet back, the longest first.
     pub delays: Vec<Delay>,
     /// Its driver; `None` if it has none that says so.
     #[schemars(with = "Option<Value>")]
     pub driver: Option<Driver>,
+    /// Speed, duplex, and whether there is a link; `None`: its driver does not say.
     #[schemars(with = "Option<Value>")]
     pub link: Option<Link>,
     /// Whether its link sleeps while it is idle; `None`: its driver does not say.
@@ -32,25 +35,33 @@ pub struct Report {
     /// How it waits before it interrupts; `None`: its driver has no such settings.
     #[schemars(with = "Option<Value>")]
     pub coalescing: Option<Coalesce>,
+    /// Settings of queues that differ from those of the device.
     #[schemars(with = "Vec<Value>")]
     pub queue_coalescing: Vec<QueueCoalesce>,
     /// Files that set its coalescing, in the order in which they come at boot.
     #[schemars(with = "Vec<Value>")]
     pub set_by: Vec<Setter>,
+    /// Queues that rules choose.
     pub lanes: Vec<Lane>,
+    /// Descriptors of its rings; `None`: its driver does not say.
     #[schemars(with = "Option<Value>")]
     pub rings: Option<Rings>,
+    /// Its numbers of queues; `None`: its driver does not say.
     #[schemars(with = "Option<Value>")]
     pub channels: Option<Channels>,
+    /// Its offloads; `None`: they cannot be read.
     #[schemars(with = "Option<Value>")]
     pub features: Option<Features>,
+    /// The timestamps that it makes; `None`: they cannot be read.
     #[schemars(with = "Option<Value>")]
     pub timestamps: Option<Timestamps>,
     /// What polls its queues; `None`: the kernel does not say.
     #[schemars(with = "Option<Vec<Value>>")]
     pub napis: Option<Vec<Napi>>,
+    /// Its queues; `None`: the kernel does not say.
     #[schemars(with = "Option<Vec<Value>>")]
     pub queues: Option<Vec<Queue>>,
+    /// Its interrupts.
     pub interrupts: Vec<Vector>,
     /// The one processor that has all its receive interrupts though they may go to others.
     pub crowded_cpu: Option<u32>,
@@ -60,11 +71,14 @@ pub struct Report {
     #[serde(flatten)]
     #[schemars(with = "BTreeMap<String, Value>")]
     pub files: DeviceFiles,
+    /// The NIC of a lab that is behind it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lab: Option<LabPort>,
+    /// What could not be read, and why.
     pub unreadable: Vec<Unreadable>,
 }
 
+/// An interrupt of the device.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Vector {
     pub number: u32,
@@ -78,6 +92,7 @@ pub struct Vector {
     pub cpus_effective: Option<Vec<u32>>,
 }
 
+/// What could not be read.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Unreadable {
     pub what: &'static str,

@@ -2,7 +2,7 @@
 
 use netdev::ethtool::Eee;
 
-use super::delay::Delay;
+use super::delays::Delay;
 use super::lines::us;
 use super::report::Report;
 

@@ -1,9 +1,9 @@
-//! What people have pasted of `ethtool -c`, and the answer: the delay, and whether a rule
-//! of at most 25 us holds.
+//! What people have pasted of `ethtool -c`, and settings of other drivers, with the answer: the
+//! delay, and whether a rule of at most 25 us holds.
 
 use netdev::ethtool::{Coalesce, Driver, Parameter};
+use show::Report;
 use show::check::{Policy, check};
-use show::report::Report;
 
 /// `DRIVER: NAME VALUE ...`, as `ethtool -C` takes names and values.
 fn device(case: &str) -> Report {

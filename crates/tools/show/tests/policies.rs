@@ -3,8 +3,8 @@
 use netdev::ethtool::{Coalesce, Driver, Parameter};
 use netdev::read_device;
 use netdev::tlv::parse;
+use show::Report;
 use show::check::{BUILT_IN, Compliance, Policy, check};
-use show::report::Report;
 
 #[path = "../../../linux/netdev/tests/device_samples/recorded.rs"]
 mod recorded;

@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use report::terminal::Width;
 use report::{errln, json, outln};
+use show::Lines;
+use show::Report;
 use show::check::{BUILT_IN, Checked, Compliance, Policy, Ruling, check};
-use show::lines::Lines;
-use show::report::Report;
 use sys::files::read_text;
 
 /// The status of a policy that cannot be read, as that of a wrong option.

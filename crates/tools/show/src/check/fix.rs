@@ -6,7 +6,7 @@ use netdev::ethtool::Parameter;
 use super::found::{Found, adaptive_of, is_hold};
 use super::key::{Key, Other, ValueKind};
 use super::limit::Limit;
-use crate::delay::Delay;
+use crate::delays::Delay;
 use crate::report::Report;
 
 /// The command that fixes what was found, if a setting can.

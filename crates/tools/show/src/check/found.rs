@@ -5,7 +5,7 @@ use netdev::ethtool::{Coalesce, Parameter};
 
 use super::key::{Key, Other, ValueKind};
 use super::limit::format_number;
-use crate::delay::Delay;
+use crate::delays::Delay;
 use crate::read::NO_DRIVER;
 use crate::report::Report;
 

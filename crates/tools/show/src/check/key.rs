@@ -15,7 +15,7 @@ pub(super) enum ValueKind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Key {
+pub(super) enum Key {
     /// A parameter of coalescing, by its name of `ethtool -C`.
     Coalescing(Parameter),
     /// Anything else, by its place in a table.
@@ -27,7 +27,7 @@ macro_rules! others {
     ($($(#[$about:meta])* $variant:ident, $name:literal, $kind:expr;)*) => {
         /// What a rule can be about beside coalescing.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Other {
+        pub(super) enum Other {
             $($(#[$about])* $variant,)*
         }
 
@@ -82,12 +82,12 @@ others! {
 }
 
 impl Key {
-    pub fn all() -> impl Iterator<Item = Self> {
+    pub(super) fn all() -> impl Iterator<Item = Self> {
         let others = Other::ALL.iter().copied().map(Self::Other);
         Parameter::all().map(Self::Coalescing).chain(others)
     }
 
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Coalescing(parameter) => parameter.name(),
             Self::Other(other) => other.name(),

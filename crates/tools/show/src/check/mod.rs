@@ -14,29 +14,37 @@ use serde::Serialize;
 use crate::report::Report;
 pub(crate) use found::adaptive_of;
 use found::{Found, find};
-pub use key::{Key, Other};
-pub use limit::Limit;
 use policy::PolicyRule;
 pub use policy::{BUILT_IN, Policy};
 
+/// What became of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Compliance {
+    /// The device is as the rule wants it.
     Holds,
+    /// It is not.
     Broken,
+    /// What the rule is about is not known of the device.
     Unknown,
 }
 
+/// A rule, and what became of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ruling {
+    /// The group of the policy that has the rule.
     pub group: String,
+    /// What the rule is about.
     pub rule: &'static str,
+    /// What it allows.
     pub allowed: String,
+    /// Whether it holds.
     pub outcome: Compliance,
     /// The value, in the rule's unit; `None`: unknown, or the driver chooses.
     pub value: Option<f64>,
     /// The value in words; `None`: unknown.
     pub found: Option<String>,
+    /// Why it is unknown, if it is.
     pub why: Option<String>,
     /// The command that would fix it, if there is one.
     pub fix: Option<String>,
@@ -45,16 +53,22 @@ pub struct Ruling {
 /// A device, and what became of each rule of its groups.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CheckedDevice {
+    /// Its name.
     pub name: String,
+    /// Its driver.
     pub driver: String,
+    /// The groups that it is of.
     pub groups: Vec<String>,
+    /// Rules of all of its groups.
     pub rules: Vec<Ruling>,
 }
 
 /// All devices, and what became of the policy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Checked {
+    /// Each device.
     pub devices: Vec<CheckedDevice>,
+    /// Groups without a device.
     pub empty_groups: Vec<String>,
 }
 
@@ -72,6 +86,7 @@ impl Checked {
     }
 }
 
+/// Holds devices against a policy.
 pub fn check(policy: &Policy, devices: &[Report]) -> Checked {
     let of_device = |device: &Report| {
         let groups: Vec<_> = policy.groups.iter().filter(|group| group.has(device)).collect();

@@ -15,6 +15,7 @@ use nic::{coalescing, interrupts, link, merging, nic, pair, rings, timestamps};
 use report::terminal::Width;
 use set_by::set_by;
 
+/// A device in one line: its driver, its settings, its longest delay.
 pub fn summary(report: &Report) -> String {
     let mut parts = vec![report.driver_name().to_owned()];
     parts.extend(link(report));
@@ -34,6 +35,7 @@ pub fn summary(report: &Report) -> String {
     format!("{}: {}", report.name, parts.join("; "))
 }
 
+/// A device on one screen.
 pub fn screen(report: &Report, width: Width) -> Lines {
     let mut lines = Lines::new(width);
     lines.text("", &format!("{}: what delays a packet that it receives alone", report.name));

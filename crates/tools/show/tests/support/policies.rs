@@ -5,8 +5,8 @@
 //! printed, means the same when it is read again.
 
 use netdev::ethtool::{Coalesce, Driver, Parameter};
+use show::Report;
 use show::check::{Compliance, Policy, Ruling, check};
-use show::report::Report;
 
 use super::input::Input;
 
