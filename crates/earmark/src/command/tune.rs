@@ -356,7 +356,7 @@ fn print(args: &TuneArgs, found: &Recommendation) -> Result<ExitCode> {
     let width = Width::of_output();
     outln!("{}", found.table(width));
     found.sentences().iter().for_each(|line| outln!("{}", width.wrap(line)));
-    found.took.iter().for_each(|took| outln!("{}: {}", found.device, took.describe()));
+    found.took.iter().for_each(|took| outln!("{}: {}", found.subject.device, took.describe()));
     let lab = args.at.lab_flag();
     let name = &args.device;
     match (found.applied, args.confirm_within) {

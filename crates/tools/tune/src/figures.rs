@@ -40,79 +40,87 @@ pub enum Metric {
     Value,
 }
 
-impl Metric {
-    pub(crate) const NAMES: [(&'static str, Self); 11] = [
-        ("latency", Self::P50),
-        ("p50", Self::P50),
-        ("p90", Self::P90),
-        ("p99", Self::P99),
-        ("p99.9", Self::P999),
-        ("max", Self::Max),
-        ("mean", Self::Mean),
-        ("cpu", Self::Cpu),
-        ("interrupts", Self::Interrupts),
-        ("transactions", Self::Transactions),
-        ("throughput", Self::Throughput),
-    ];
+/// What is to be known of a metric.
+struct Row {
+    metric: Metric,
+    /// Its name in goals and in JSON.
+    name: &'static str,
+    /// Of its column in a table.
+    header: &'static str,
+    /// For people, behind a value.
+    unit: &'static str,
+    /// Behind the decimal point.
+    digits: usize,
+}
 
-    /// Its name in goals and in JSON, such as `p99`.
-    pub fn name(self) -> &'static str {
-        let named = Self::NAMES.iter().skip(1).find(|(_, metric)| *metric == self);
-        named.map_or("value", |(name, _)| name)
+const TABLE: [Row; 11] = {
+    const fn row(metric: Metric, [name, header, unit]: [&'static str; 3], digits: usize) -> Row {
+        Row { metric, name, header, unit, digits }
+    }
+    [
+        row(Metric::P50, ["p50", "p50 us", "us"], 1),
+        row(Metric::P90, ["p90", "p90 us", "us"], 1),
+        row(Metric::P99, ["p99", "p99 us", "us"], 1),
+        row(Metric::P999, ["p99.9", "p99.9 us", "us"], 1),
+        row(Metric::Max, ["max", "max us", "us"], 1),
+        row(Metric::Mean, ["mean", "mean us", "us"], 1),
+        row(Metric::Cpu, ["cpu", "cpu cores", "cores"], 2),
+        row(Metric::Interrupts, ["interrupts", "interrupts/s", "interrupts/s"], 0),
+        row(Metric::Transactions, ["transactions", "answers/s", "round trips/s"], 0),
+        row(Metric::Throughput, ["throughput", "Mbit/s", "Mbit/s"], 0),
+        row(Metric::Value, ["value", "value", ""], 3),
+    ]
+};
+
+impl Metric {
+    /// All of them, in the order of the table.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        TABLE.iter().map(|row| row.metric)
+    }
+
+    /// Those that a goal can name, by its words.
+    pub(crate) fn named() -> impl Iterator<Item = (&'static str, Self)> {
+        let all = TABLE.iter().filter(|row| row.metric != Self::Value);
+        [("latency", Self::P50)].into_iter().chain(all.map(|row| (row.name, row.metric)))
+    }
+
+    fn row(self) -> &'static Row {
+        // Each has a row.
+        TABLE.iter().find(|row| row.metric == self).unwrap_or(&TABLE[0])
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    pub(crate) fn header(self) -> &'static str {
+        self.row().header
     }
 
     pub(crate) fn is_latency(self) -> bool {
-        matches!(self, Self::P50 | Self::P90 | Self::P99 | Self::P999 | Self::Max | Self::Mean)
+        self.row().unit == "us"
     }
 
     /// Whether its value is never above that of `other` in one measurement.
     pub(crate) fn is_at_most(self, other: Self) -> bool {
-        const RISING: [Metric; 5] =
-            [Metric::P50, Metric::P90, Metric::P99, Metric::P999, Metric::Max];
-        let rank = |metric| RISING.iter().position(|known| *known == metric);
+        let is_quantile = |metric: Self| metric.is_latency() && metric != Self::Mean;
         self == other
             || (self == Self::Mean && other == Self::Max)
-            || rank(self).zip(rank(other)).is_some_and(|(own, other)| own < other)
+            || is_quantile(self) && is_quantile(other) && self < other
     }
 
-    /// The header of its column in a table.
-    pub fn header(self) -> &'static str {
-        match self {
-            Self::P50 => "p50 us",
-            Self::P90 => "p90 us",
-            Self::P99 => "p99 us",
-            Self::P999 => "p99.9 us",
-            Self::Max => "max us",
-            Self::Mean => "mean us",
-            Self::Cpu => "cpu cores",
-            Self::Interrupts => "interrupts/s",
-            Self::Transactions => "answers/s",
-            Self::Throughput => "Mbit/s",
-            Self::Value => "value",
-        }
-    }
-
+    /// A value as a number, in the unit of its column.
     pub(crate) fn cell(self, value: Option<f64>) -> String {
-        match self {
-            Self::Cpu => number(value, 2),
-            Self::Interrupts | Self::Transactions => number(value, 0),
-            Self::Throughput => number(value.map(|bits| bits / 1e6), 0),
-            Self::Value => number(value, 3),
-            _ => number(value, 1),
-        }
+        let scale = if self == Self::Throughput { 1e6 } else { 1.0 };
+        number(value.map(|value| value / scale), self.row().digits)
     }
 
     /// A value with its unit, for people.
     pub fn with_unit(self, value: f64) -> String {
-        let unit = match self {
-            Self::Cpu => "cores",
-            Self::Interrupts => "interrupts/s",
-            Self::Transactions => "round trips/s",
-            Self::Throughput => "Mbit/s",
-            Self::Value => return format!("{}", (value * 1e3).round() / 1e3),
-            _ => "us",
-        };
-        format!("{} {unit}", self.cell(Some(value)))
+        match self {
+            Self::Value => format!("{}", (value * 1e3).round() / 1e3),
+            _ => format!("{} {}", self.cell(Some(value)), self.row().unit),
+        }
     }
 }
 

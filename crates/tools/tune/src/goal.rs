@@ -10,6 +10,7 @@ use std::str::FromStr;
 use base::quantity::Unit;
 use report::names::did_you_mean;
 use report::numbers;
+use serde::Deserialize;
 
 use super::figures::{Figures, Metric, logarithm};
 
@@ -34,7 +35,8 @@ pub struct Goal {
 }
 
 /// Which way is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Sense {
     /// Smaller values are better.
     Min,
@@ -233,9 +235,9 @@ fn consistent(limits: &[Limit]) -> Result<(), String> {
 
 fn metric(name: &str) -> Result<Metric, String> {
     let name = name.trim();
-    let found = Metric::NAMES.iter().find(|(known, _)| *known == name);
-    found.map(|(_, metric)| *metric).ok_or_else(|| {
-        let names = did_you_mean(name, Metric::NAMES.iter().map(|(name, _)| *name), None);
+    let found = Metric::named().find(|(known, _)| *known == name);
+    found.map(|(_, metric)| metric).ok_or_else(|| {
+        let names = did_you_mean(name, Metric::named().map(|(name, _)| name), None);
         format!("`{name}` is nothing that is measured; {names}; {EXAMPLES}")
     })
 }

@@ -18,11 +18,12 @@ use words::by_goal;
 
 const PRESENT: &str = "as it is";
 
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Subject {
     pub device: String,
     pub driver: String,
     pub workload: String,
+    /// The number of the user's command that counts.
     pub measurand: Option<Measurand>,
     pub before: State,
     pub environment: Environment,
@@ -32,22 +33,14 @@ pub struct Subject {
 /// The pick, and what it rests on.
 #[derive(Debug, Serialize)]
 pub struct Recommendation {
-    /// Name of the device.
-    pub device: String,
-    /// What drives it.
-    pub driver: String,
-    /// The workload, by its name.
-    pub workload: String,
-    /// The number of the user's command that counts.
-    pub measurand: Option<Measurand>,
+    /// What was tuned, and where it was measured.
+    #[serde(flatten)]
+    pub subject: Subject,
     pub(crate) never_changed: bool,
     /// The goal, as the user wrote it.
     pub goal: String,
-    /// How the device was.
-    pub before: State,
     /// Every setting that was tried, in the order of the first trial.
     pub trials: Vec<TrialRow>,
-    pub(crate) measurements: usize,
     /// The number of the setting that was in force among the trials.
     pub present: Option<usize>,
     /// The number of the pick.
@@ -63,8 +56,6 @@ pub struct Recommendation {
     pub applied: bool,
     /// What the device took of it.
     pub took: Vec<SettingResult>,
-    /// Where and how it was measured.
-    pub environment: Environment,
 }
 
 #[derive(Debug, Serialize)]
@@ -141,27 +132,19 @@ impl Recommendation {
         found: &SearchResult,
         answers: &Answers,
     ) -> Self {
-        let Subject { device, driver, workload, measurand, before, environment, measurements } =
-            subject;
         Self {
-            device,
-            driver,
-            workload,
-            never_changed: measurand.is_some() && never_changed(&found.trials),
-            measurand,
+            never_changed: subject.measurand.is_some() && never_changed(&found.trials),
             goal: goal.to_string(),
             trials: Self::rows(space, goal, found, answers),
-            measurements,
             present: found.trials.iter().position(|trial| trial.point == space.present),
             pick: found.best,
             rivals: found.rivals.clone(),
             limits: Limits::of(goal, &found.trials[found.best].mean()),
-            price: Self::price_of(space, found, &before),
-            before,
+            price: Self::price_of(space, found, &subject.before),
+            subject,
             verified: None,
             applied: false,
             took: Vec::new(),
-            environment,
         }
     }
 

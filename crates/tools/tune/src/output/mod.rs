@@ -4,16 +4,27 @@
 //! if there is no doubt which: the user names it, the program's format is known, or
 //! it is the only one that has a line to itself. Whatever names a number has to find exactly one.
 
-mod known;
-
 use std::str::FromStr;
 
 use regex_lite::{Captures, Regex};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::goal::Sense;
-use known::{KNOWN, Known};
+
+/// What a program prints, as `known.toml` has it.
+#[derive(Clone, Debug, Deserialize)]
+struct Known {
+    program: String,
+    what: String,
+    better: Sense,
+    locator: String,
+}
+
+#[derive(Deserialize)]
+struct Table {
+    known: Vec<Known>,
+}
 
 /// Where a number is in an output.
 #[derive(Clone, Debug)]
@@ -181,15 +192,16 @@ impl Measurand {
         if let Some(locator) = named {
             return Self::new("by --metric", usual, locator.clone(), output);
         }
-        let is_named = |known: &&Known| programs(command).any(|program| program == known.program);
-        let read = |known: &'static Known| Ok((known, known.locator.parse()?));
-        let rows: Result<Vec<(&Known, Locator)>, String> =
-            KNOWN.iter().filter(is_named).map(read).collect();
-        let mut rows = rows?;
+        let table: Table = toml::from_str(include_str!("known.toml"))
+            .map_err(|why| format!("the table of programs cannot be read: {why}"))?;
+        let is_named = |known: &Known| programs(command).any(|program| program == known.program);
+        let named = table.known.into_iter().filter(is_named);
+        let read = |known: Known| Ok((known.locator.parse()?, known));
+        let mut rows = named.map(read).collect::<Result<Vec<(Locator, Known)>, String>>()?;
         // Of each program the first row that its output has.
-        rows.retain(|(_, locator)| locator.count(output) > 0);
-        rows.dedup_by_key(|(known, _)| known.program);
-        let (known, locator) = match &rows[..] {
+        rows.retain(|(locator, _)| locator.count(output) > 0);
+        rows.dedup_by(|(_, next), (_, before)| next.program == before.program);
+        let (locator, known) = match &rows[..] {
             [] => return Self::new("alone on its line", usual, Locator::Alone, output),
             [row] => row,
             _ => return Err("figures of several programs".into()),

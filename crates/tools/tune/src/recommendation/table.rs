@@ -3,15 +3,14 @@
 use report::terminal::{Table, Width};
 use report::{self, Cell, Report, TradeoffChart, TradeoffPoint};
 
-use super::{Recommendation, TrialRow};
+use super::{Recommendation, Subject, TrialRow};
 use crate::figures::Metric;
 
 impl Recommendation {
     pub(super) fn metrics(&self) -> Vec<Metric> {
-        let names = Metric::NAMES.iter().skip(1).map(|(_, metric)| *metric);
-        let all = names.chain([Metric::Value]);
-        all.filter(|metric| self.trials.iter().any(|row| row.figures.get(*metric).is_some()))
-            .collect()
+        let is_measured =
+            |metric: &Metric| self.trials.iter().any(|row| row.figures.get(*metric).is_some());
+        Metric::all().filter(is_measured).collect()
     }
 
     /// For a terminal: the figures that people compare.
@@ -22,8 +21,8 @@ impl Recommendation {
             named || !matches!(metric, Metric::P90 | Metric::Max | Metric::Mean)
         });
         let table = trials_table(&self.goal, &metrics, &self.trials, |at| self.remark(at));
-        let title =
-            format!("{} ({}), {}, goal: {}\n", self.device, self.driver, self.workload, self.goal);
+        let Subject { device, driver, workload, .. } = &self.subject;
+        let title = format!("{device} ({driver}), {workload}, goal: {}\n", self.goal);
         width.wrap(&title) + &table.fit(width) + "\n"
     }
 
@@ -41,6 +40,7 @@ impl Recommendation {
 
     /// As a page.
     pub fn report(&self) -> Report {
+        let Subject { device, driver, workload, environment, .. } = &self.subject;
         let metrics = self.metrics();
         let mut headers = vec!["setting".to_owned()];
         headers.extend(metrics.iter().map(|metric| metric.header().to_owned()));
@@ -64,9 +64,9 @@ impl Recommendation {
             })
         };
         Report {
-            title: format!("Settings of {} for {}", self.device, self.workload),
-            subtitle: format!("Goal: {}. {}.", self.goal, self.driver),
-            made_at: self.environment.date.clone(),
+            title: format!("Settings of {device} for {workload}"),
+            subtitle: format!("Goal: {}. {driver}.", self.goal),
+            made_at: environment.date.clone(),
             summary: self.sentences().join(". "),
             table: report::Table {
                 headers,
@@ -79,7 +79,7 @@ impl Recommendation {
                 points: self.trials.iter().filter_map(point).collect(),
             },
             timelines: Vec::new(),
-            environment: self.environment.entries(),
+            environment: environment.entries(),
         }
     }
 }
@@ -116,8 +116,7 @@ mod tests {
 
     #[test]
     fn trials_fit_every_terminal_with_what_the_goal_names() {
-        let metrics: Vec<Metric> =
-            Metric::NAMES.iter().skip(1).map(|(_, metric)| *metric).collect();
+        let metrics: Vec<Metric> = Metric::all().filter(|it| *it != Metric::Value).collect();
         let figures = Figures(metrics.iter().map(|metric| (*metric, 98_765_432.1)).collect());
         let setting = "adaptive-rx off rx-usecs 1022 rx-frames 64";
         let trial = || TrialRow {

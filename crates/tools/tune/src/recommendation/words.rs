@@ -36,7 +36,7 @@ impl Recommendation {
             "pick: {}, after {} trials and {} measurements",
             pick.setting,
             self.trials.len(),
-            self.measurements
+            self.subject.measurements
         )];
         if self.present == Some(self.pick) {
             sentences.push("nothing that was tried is better than how the device is".into());
