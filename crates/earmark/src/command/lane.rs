@@ -252,7 +252,7 @@ fn remove(args: &LaneArgs, store: &Store, device: &dyn TunedDevice) -> Result<()
     transaction.keep()?;
     forget(store, device, &named)?;
     if args.json {
-        return json::print_list(&took);
+        return json::print_list("settings", &took);
     }
     took.iter().for_each(|took| outln!("{name}: {}", took.describe()));
     settled(name, device, &before)?;

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &NicArgs) -> Result<()> {
             let lab = choose(args.lab.as_deref())?;
             let ports = pick(ask(&lab, &Request::Show)?, port.as_deref(), *queue)?;
             if *json {
-                json::print_list(&ports)?;
+                json::print_list("ports", &ports)?;
             } else {
                 let width = Width::of_output();
                 ports.iter().for_each(|port| outln!("{}", shown(port, &lab, width)));

@@ -69,7 +69,7 @@ fn queues_and_lanes_change_one_by_one() {
     let mut lab = Lab::start(&["--strategy", "delay:75", "--queues", "2"]);
     lab.set(&["b0", "rx-usecs", "50", "--queue", "1"]);
     assert_eq!(settings(&lab.show()), ["delay:75", "delay:75", "delay:75", "delay:50"]);
-    let one = lab.nic(&["show", "b0", "--queue", "1", "--json"]).json();
+    let one = lab.nic(&["show", "b0", "--queue", "1", "--json"]).json()["ports"].take();
     assert_eq!(settings(&one), ["delay:50"]);
     lab.nic(&["show", "b0"]).says(&["queue 1:\nstrategy: delay (delay:50)"]);
     for command in

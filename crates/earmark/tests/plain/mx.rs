@@ -41,11 +41,12 @@ fn above_zero(value: &Value) -> bool {
 #[test]
 fn round_trips_of_each_size_are_measured() {
     let server = Server::start(&["--once"]);
-    let rows =
-        server.ask("perf --start 0 --end 100000 --multiply 100 --iterations 20 --json").json();
-    let sizes: Vec<_> = rows.as_array().unwrap().iter().map(|row| row["size"].clone()).collect();
+    let ended = server.ask("perf --start 0 --end 100000 --multiply 100 --iterations 20 --json");
+    let json = ended.json();
+    let rows = json["results"].as_array().unwrap();
+    let sizes: Vec<_> = rows.iter().map(|row| row["size"].clone()).collect();
     assert_eq!(sizes, [0, 1, 100, 10_000]);
-    for row in rows.as_array().unwrap() {
+    for row in rows {
         assert!(
             ["p50", "p99"].iter().all(|of| above_zero(&row["half_round_trip_us"][of])),
             "{row}"
@@ -132,9 +133,10 @@ fn stress_finds_no_fault_but_those_that_are_made() {
 fn running_endpoint_shows_what_it_does() {
     let server = Server::start(&[]);
     server.ask("perf --size 64 --iterations 30 --warmup 0").output();
-    let reports = run(&["mx", "counters", &server.address, "--json"]).json();
-    assert_eq!(reports[0]["pid"], server.running.pid());
-    let counters = reports[0]["counters"].as_array().unwrap();
+    let json = run(&["mx", "counters", &server.address, "--json"]).json();
+    let endpoint = &json["endpoints"][0];
+    assert_eq!(endpoint["pid"], server.running.pid());
+    let counters = endpoint["counters"].as_array().unwrap();
     let counter = |name| counters.iter().find(|it| it[0] == name).unwrap()[1].as_u64().unwrap();
     // Messages, and the order.
     assert_eq!(counter("messages-received"), 31);

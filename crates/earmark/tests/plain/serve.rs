@@ -39,7 +39,7 @@ impl ServedNic {
     }
 
     pub(crate) fn attachment(&self, port: &str) -> serde_json::Value {
-        self.nic(&["show", port, "--json"]).json()[0]["attachment"].clone()
+        self.nic(&["show", port, "--json"]).json()["ports"][0]["attachment"].clone()
     }
 
     /// Sends SIGINT; both files are gone then.
@@ -80,7 +80,7 @@ fn drivers_meet_on_a_served_nic() {
     }
     assert_eq!(came, [frame]);
     nic.nic(&["set", "b0", "strategy", "delay:50"]).output();
-    let shown = nic.nic(&["show", "--json"]).json();
+    let shown = nic.nic(&["show", "--json"]).json()["ports"].take();
     assert_eq!(shown[1]["queues"][0]["setting"], "delay:50");
     let expected = serde_json::json!(
         {"connected": true, "lost": null, "queue_pairs": 2, "queue_pairs_used": 1}

@@ -106,10 +106,10 @@ impl Lab {
         self.nic(&[&["set"], arguments].concat()).output();
     }
 
-    /// What `nic show --json` prints.
+    /// The ports that `nic show --json` prints.
     #[track_caller]
     pub(crate) fn show(&self) -> Value {
-        self.nic(&["show", "--json"]).json()
+        self.nic(&["show", "--json"]).json()["ports"].take()
     }
 
     /// What a few pings from a to b took, in milliseconds, the shortest first.

@@ -1,5 +1,7 @@
 //! JSON as commands print it: an object with the version of its fields before them.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
@@ -36,10 +38,9 @@ pub fn print(fields: &impl Serialize) -> Result<()> {
     Ok(())
 }
 
-/// Prints a list in many lines; it has no place for a version.
-pub fn print_list(list: &[impl Serialize]) -> Result<()> {
-    outln!("{}", serde_json::to_string_pretty(list)?);
-    Ok(())
+/// Prints an object of one list in many lines.
+pub fn print_list(name: &str, list: &[impl Serialize]) -> Result<()> {
+    print(&BTreeMap::from([(name, list)]))
 }
 
 /// Prints an object in one line.

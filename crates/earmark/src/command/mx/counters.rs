@@ -46,7 +46,7 @@ pub(super) fn run(args: &CountersArgs) -> Result<()> {
         );
     }
     if args.json {
-        json::print_list(&reports)?;
+        json::print_list("endpoints", &reports)?;
     } else {
         reports.iter().for_each(|report| show(report, args));
     }

@@ -53,7 +53,7 @@ pub(super) fn run(args: &PeersArgs) -> Result<()> {
     let mut port = port::open_free(&args.port, (0..=LAST_ENDPOINT).rev())?;
     let peers = by_nic(discover(&mut *port, args.host.as_deref(), ANSWERS)?);
     if args.json {
-        return json::print_list(&peers);
+        return json::print_list("hosts", &peers);
     }
     if peers.is_empty() {
         errln!("no host has answered; endpoints answer while a program has them open");

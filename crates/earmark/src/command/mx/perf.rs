@@ -81,7 +81,7 @@ pub(super) fn run(args: &PerfArgs) -> Result<()> {
             }
             rows.push(row);
         }
-        if args.json { json::print_list(&rows) } else { Ok(()) }
+        if args.json { json::print_list("results", &rows) } else { Ok(()) }
     })
 }
 
