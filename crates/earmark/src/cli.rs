@@ -88,7 +88,7 @@ pub enum Command {
     /// drops, over HTTP or into a file. It only reads, as any user. Sockets that systemd passes are
     /// used instead of --listen.
     Exporter(ExporterArgs),
-    /// Message passing over plain Ethernet: measure it, stress-test it, look at it
+    /// Message passing over plain Ethernet: measure it, simulate it, look at it
     #[command(subcommand)]
     Mx(MxCommand),
     /// Find the settings of a device that suit a workload, and put them into force

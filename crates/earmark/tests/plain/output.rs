@@ -24,7 +24,6 @@ fn commands_end_quietly_at_a_closed_pipe() {
         "show lo",
         "watch lo --interval 0.01",
         "mx info --port udp:127.0.0.1",
-        "mx stress --seconds 0.1",
     ] {
         let ended = into_closed_pipe(&mut earmark(&line.split(' ').collect::<Vec<_>>()));
         assert_eq!((ended.code, ended.stderr.as_str()), (BROKEN_PIPE, ""), "{line}");

@@ -11,7 +11,7 @@ use crate::fault::warn;
 
 /// Where frames travel: `packet:IFACE`, `udp:ADDR` or `udp:IFACE`.
 const PORT: &str = "EARMARK_PORT";
-/// Frames to lose, double or delay on purpose, as `earmark mx stress --faults`.
+/// Frames to lose, double or delay on purpose, as `earmark mx perf --faults`.
 const FAULTS: &str = "EARMARK_FAULTS";
 /// Whether to say what is going on: 1.
 const VERBOSE: &str = "EARMARK_VERBOSE";

@@ -1,4 +1,4 @@
-//! `earmark mx`: endpoints of MX: measurements, stress, and what runs.
+//! `earmark mx`: endpoints of MX: measurements, simulations, and what runs.
 
 mod counters;
 mod info;
@@ -7,7 +7,6 @@ mod perf;
 mod session;
 pub(crate) mod soak;
 mod stream;
-mod stress;
 
 use std::process::ExitCode;
 
@@ -24,8 +23,6 @@ pub enum MxCommand {
     Perf(perf::PerfArgs),
     /// Measure how many messages go from one endpoint to another
     Stream(stream::StreamArgs),
-    /// Let endpoints do everything at once, and check every byte
-    Stress(stress::StressArgs),
     /// Play simulated networks of endpoints, a seed each, and hold them against a model
     ///
     /// Each seed is a number of hosts with settings, habits and a network of its own that loses,
@@ -47,7 +44,6 @@ pub(crate) fn run(command: &MxCommand) -> Result<ExitCode> {
     match command {
         MxCommand::Perf(args) => perf::run(args)?,
         MxCommand::Stream(args) => stream::run(args)?,
-        MxCommand::Stress(args) => return stress::run(args),
         MxCommand::Soak(args) => return soak::run(args),
         MxCommand::Info(args) => info::run(args)?,
         MxCommand::Peers(args) => peers::run(args)?,

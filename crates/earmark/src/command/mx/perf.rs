@@ -125,19 +125,12 @@ fn round_trips(session: &Session, peer: &Partner, args: &PerfArgs, size: usize) 
 }
 
 fn one_way(session: &Session, peer: &Partner, args: &PerfArgs, size: usize) -> Result<Row> {
-    let message = Bytes::from(vec![0xa5; size]);
-    let mut mean_us = 0.0;
+    let mut seconds = 0.0;
     for count in [args.warmup, args.iterations] {
-        let done = session.expect_done(peer)?;
-        session.order(peer, &Task { size, count, depth: 1, synchronous: false })?;
-        let begin = Instant::now();
-        for _ in 0..count {
-            let sent = session.send(peer, message.clone(), args.synchronous)?;
-            session.wait(peer, sent)?;
-        }
-        session.wait(peer, done)?;
-        mean_us = begin.elapsed().as_secs_f64() * 1e6 / count as f64;
+        let task = Task { size, count, depth: 1, synchronous: args.synchronous };
+        seconds = session.send_all(peer, &task)?;
     }
+    let mean_us = seconds * 1e6 / args.iterations as f64;
     let mb_per_s = size as f64 / mean_us;
     Ok(Row { size, iterations: args.iterations, mean_us, half_round_trip_us: None, mb_per_s })
 }

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
@@ -36,7 +36,7 @@ use bench::options::Text;
 use report::{errln, outln, output};
 
 /// An endpoint as these commands use it.
-pub(super) type BytesEndpoint = Endpoint<Bytes, Vec<u8>>;
+type BytesEndpoint = Endpoint<Bytes, Vec<u8>>;
 
 /// How long either side waits for the other one.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -57,7 +57,7 @@ const DONE: u64 = 4;
 
 /// How a thread waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Wait {
+enum Wait {
     /// Asleep, until the NIC interrupts
     #[default]
     Sleep,
@@ -82,30 +82,30 @@ impl From<Wait> for WaitMode {
 pub(super) struct EndArgs {
     /// Where frames travel: packet:IFACE, udp:ADDR:PORT, udp:IFACE or virtio:SOCKET
     #[arg(long, value_name = "PORT")]
-    pub(super) port: PortSpec,
+    port: PortSpec,
     /// The number of this endpoint [default: the first from 1 that is free]
     #[arg(long)]
-    pub(super) endpoint: Option<u8>,
+    endpoint: Option<u8>,
     /// The endpoint to measure with: HOST/ENDPOINT, MAC/ENDPOINT, or ADDR:PORT/ENDPOINT; without
     /// it, this is the one that others measure with
     #[arg(long, value_name = "PEER")]
-    pub(super) peer: Option<Target>,
+    peer: Option<Target>,
     /// A file of hosts and their addresses, asked before the segment is
     #[arg(long, value_name = "FILE", requires = "peer")]
-    pub(super) peers_file: Option<PathBuf>,
+    peers_file: Option<PathBuf>,
     /// How to wait
     #[arg(long, value_enum, default_value_t)]
-    pub(super) wait: Wait,
+    wait: Wait,
     /// Frames that this endpoint marks: all, none, all-rendezvous (all but those), small+pull,
     /// all+halfway
     #[arg(long, value_name = "MARKS", default_value = "all")]
-    pub(super) marks: Text<MarkNames>,
+    marks: Text<MarkNames>,
     /// Lose, double or delay frames on purpose, such as drop:medium:100,duplicate:ack:7,delay:50
     #[arg(long, value_name = "FAULTS")]
-    pub(super) faults: Option<Text<Faults>>,
+    faults: Option<Text<Faults>>,
     /// Without --peer: end after the first client
     #[arg(long, conflicts_with = "peer")]
-    pub(super) once: bool,
+    once: bool,
 }
 
 /// An address as users of this port write it.
@@ -120,7 +120,7 @@ fn display(port: &PortSpec, address: Address) -> String {
 
 /// An endpoint that others may look at.
 pub(super) struct Session {
-    pub(super) end: BytesEndpoint,
+    end: BytesEndpoint,
     tally: Option<Tally>,
     _dumper: Dumper,
     /// None if another endpoint of the same address is looked at already.
@@ -239,6 +239,29 @@ impl Session {
         } else {
             self.end.isend(peer.id, DATA, message)?
         })
+    }
+
+    /// Sends all messages of a task, as many at a time as receives are posted; for how long, in
+    /// seconds: from the first message to the word that all have come.
+    pub(super) fn send_all(&self, peer: &Partner, task: &Task) -> Result<f64> {
+        let done = self.expect_done(peer)?;
+        self.order(peer, task)?;
+        let message = Bytes::from(vec![0xa5; task.size]);
+        let mut under_way = VecDeque::with_capacity(task.depth);
+        let begin = Instant::now();
+        for _ in 0..task.count {
+            if under_way.len() == task.depth
+                && let Some(oldest) = under_way.pop_front()
+            {
+                self.wait(peer, oldest)?;
+            }
+            under_way.push_back(self.send(peer, message.clone(), task.synchronous)?);
+        }
+        for sent in under_way {
+            self.wait(peer, sent)?;
+        }
+        self.wait(peer, done)?;
+        Ok(begin.elapsed().as_secs_f64())
     }
 
     /// Waits for a good end.

@@ -1,10 +1,6 @@
 //! `earmark mx stream`: how many messages go one way when several are under way.
 
-use std::collections::VecDeque;
-use std::time::Instant;
-
 use anyhow::Result;
-use bytes::Bytes;
 use clap::Args;
 use serde::Serialize;
 
@@ -65,24 +61,8 @@ pub(super) fn run(args: &StreamArgs) -> Result<()> {
 
 fn measure(session: &Session, peer: &Partner, args: &StreamArgs) -> Result<Rate> {
     let StreamArgs { size, depth, count, synchronous, .. } = *args;
-    let done = session.expect_done(peer)?;
-    session.order(peer, &Task { size, count, depth: depth.into(), synchronous })?;
-    let message = Bytes::from(vec![0xa5; size]);
-    let mut under_way = VecDeque::with_capacity(depth.into());
-    let begin = Instant::now();
-    for _ in 0..count {
-        if under_way.len() == usize::from(depth)
-            && let Some(oldest) = under_way.pop_front()
-        {
-            session.wait(peer, oldest)?;
-        }
-        under_way.push_back(session.send(peer, message.clone(), synchronous)?);
-    }
-    for sent in under_way {
-        session.wait(peer, sent)?;
-    }
-    session.wait(peer, done)?;
-    let seconds = begin.elapsed().as_secs_f64();
+    let seconds =
+        session.send_all(peer, &Task { size, count, depth: depth.into(), synchronous })?;
     let messages_per_s = count as f64 / seconds;
     let mb_per_s = messages_per_s * size as f64 / 1e6;
     Ok(Rate { size, depth, count, seconds, messages_per_s, mb_per_s })
