@@ -17,9 +17,9 @@ use exporter::metric::Metric;
 use exporter::sample::{Format, Sample, encode};
 use exporter::select::Selection;
 use exporter::serve::{self, PORT};
-use exporter::textfile;
 use report::output::error_line;
 use report::{errln, output};
+use sys::files;
 use tune::recover;
 
 use background::BackgroundArgs;
@@ -115,7 +115,13 @@ fn write(file: &Path, interval: Option<f64>, mut collector: Collector) -> Result
     if file.extension().is_none_or(|extension| extension != "prom") {
         errln!("{}: node_exporter reads files that end in .prom alone", file.display());
     }
-    let mut write = || textfile::write(file, &encode(&collector.collect()?, Format::Plain));
+    let mut write = || {
+        let text = encode(&collector.collect()?, Format::Plain);
+        // node_exporter is another user, whatever the umask of this one is.
+        files::write_with(file, text.as_bytes(), Some(0o644)).with_context(|| {
+            format!("write {}; make its directory, and let this user write there", file.display())
+        })
+    };
     write()?;
     let Some(interval) = interval else { return Ok(()) };
     let mut is_failing = false;

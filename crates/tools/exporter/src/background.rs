@@ -3,7 +3,7 @@
 //! One thread runs the tasks in turn. A scrape never waits for them: it gets what they have found
 //! so far. They wait for it: [`Background::pause`] returns while no devices are being read. After a
 //! task the thread rests until all CPU time of this process since the task began is at most
-//! [`SHARE`] of the time that has passed, so that a short period costs no more than that.
+//! `SHARE` of the time that has passed, so that a short period costs no more than that.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,7 +19,7 @@ use crate::metric::{Kind, Metric};
 use crate::sample::{Sample, Value};
 
 /// The most of a processor that tasks use: half of the one per cent that the exporter may.
-pub const SHARE: f64 = 0.005;
+const SHARE: f64 = 0.005;
 
 type Series = (Metric, Vec<String>);
 
@@ -30,6 +30,7 @@ pub struct Background {
     reading: Arc<Mutex<()>>,
 }
 
+/// A measurement that is taken again and again.
 pub struct Task {
     /// From the begin of one to the begin of the next.
     pub every: Duration,
@@ -62,6 +63,7 @@ impl Background {
         }
     }
 
+    /// Waits while devices are being read.
     pub fn pause(&self) {
         drop(lock(&self.reading));
     }
@@ -71,6 +73,7 @@ impl Background {
         lock(&self.reading)
     }
 
+    /// What was found so far.
     pub fn samples(&self) -> Vec<Sample> {
         let sample = |((metric, labels), value): (&Series, &Value)| Sample {
             metric: *metric,
@@ -103,7 +106,7 @@ fn run(background: &Background, mut tasks: Vec<Task>) {
     }
 }
 
-/// How long after a begin the CPU time that was spent is [`SHARE`] of the time.
+/// How long after a begin the CPU time that was spent is `SHARE` of the time.
 fn rest_until(spent: Duration) -> Duration {
     spent.div_f64(SHARE)
 }

@@ -27,7 +27,7 @@ use crate::sample::Sample;
 use crate::select::Selection;
 
 /// More devices than this are not read: with 50 series each, more than a scrape should have.
-pub const MAX_DEVICES: usize = 256;
+const MAX_DEVICES: usize = 256;
 
 /// How often idle states are read anew: the same for all devices, and many files.
 const MACHINE_EVERY: Duration = Duration::from_secs(60);

@@ -6,8 +6,10 @@
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 
+/// How a metric is exported.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
+    /// A number that goes up and down.
     Gauge,
     /// A number that only grows, and begins anew when the device or this program does.
     Counter,
@@ -17,18 +19,23 @@ pub enum Kind {
     Histogram(&'static [f64]),
 }
 
+/// A metric with its name, unit and labels.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
     /// Its name without the unit and without `_total` or `_info`.
     pub stem: &'static str,
+    /// How it is exported.
     pub kind: Kind,
     /// Its unit, where it has one.
     pub unit: Option<&'static Unit>,
+    /// The names of its labels.
     pub labels: &'static [&'static str],
+    /// What it is, and where the kernel has it.
     pub help: &'static str,
 }
 
 impl Family {
+    /// Its whole name.
     pub fn name(&self) -> String {
         let unit = self.unit.map_or(String::new(), |unit| format!("_{}", unit.as_str()));
         let ending = match self.kind {
@@ -57,8 +64,8 @@ const BYTES: Option<&Unit> = Some(&Unit::Bytes);
 macro_rules! metrics {
     ($($variant:ident = $kind:ident$(($bounds:ident))? $stem:literal $unit:ident $labels:expr,
        $help:literal;)*) => {
+        /// What is exported.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        #[allow(missing_docs, reason = "each variant has a help text")]
         pub enum Metric {
             $(#[doc = $help] $variant,)*
         }
@@ -67,6 +74,7 @@ macro_rules! metrics {
             /// All of them, in the order in which they are exported.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
+            /// How it is exported.
             pub fn family(self) -> Family {
                 match self {
                     $(Self::$variant => Family {

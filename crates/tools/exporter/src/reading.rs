@@ -11,7 +11,7 @@ use crate::metric::Metric;
 use crate::sample::{Sample, Value};
 
 /// The most series that one device has, whatever it is and however many queues it has.
-pub const MAX_SERIES: usize = 50;
+pub(crate) const MAX_SERIES: usize = 50;
 
 /// What holds packets back for a known time. Each has a series, so that it says 0 where
 /// nothing is held.
@@ -19,15 +19,15 @@ const BOUNDED_CAUSES: [&str; 4] =
     ["coalescing", "completion-entries", "napi-deferral", "idle-state"];
 
 #[derive(Debug, Default)]
-pub struct Reading {
+pub(crate) struct Reading {
     /// Its settings: as much of what `earmark show` reads as is exported.
-    pub report: Report,
-    pub link: LinkStats,
+    pub(crate) report: Report,
+    pub(crate) link: LinkStats,
     /// How often it has interrupted, and how often for received packets; `None`: it has no
     /// interrupts, or they are not known.
-    pub interrupts: Option<(u64, u64)>,
+    pub(crate) interrupts: Option<(u64, u64)>,
     /// How often something of it could not be read.
-    pub errors: u64,
+    pub(crate) errors: u64,
 }
 
 struct Samples<'a> {
@@ -53,7 +53,7 @@ impl Samples<'_> {
 
 impl Reading {
     /// The samples of the device that is called `device`: at most [`MAX_SERIES`].
-    pub fn samples(&self, device: &str) -> Vec<Sample> {
+    pub(crate) fn samples(&self, device: &str) -> Vec<Sample> {
         let mut samples = Samples { device, samples: Vec::with_capacity(MAX_SERIES) };
         self.add_info(&mut samples);
         add_holds(&mut samples, &delays_of(&self.report));

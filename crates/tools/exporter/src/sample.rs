@@ -11,18 +11,25 @@ use prometheus_client::registry::Registry;
 
 use crate::metric::{Kind, Metric};
 
+/// A value of a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
+    /// What it is of.
     pub metric: Metric,
     /// The values of its labels, in the order of its family.
     pub labels: Vec<String>,
+    /// What it is now.
     pub value: Value,
 }
 
+/// What a metric may be.
 #[derive(Clone, Debug)]
 pub enum Value {
+    /// A whole number.
     Count(u64),
+    /// Any number.
     Number(f64),
+    /// How often a value was at most so much.
     Histogram(Histogram),
 }
 
@@ -70,15 +77,17 @@ impl Sample {
     }
 }
 
+/// The two formats of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
+    /// The newer one.
     OpenMetrics,
     /// The older one, which everything else reads, node_exporter's textfile collector among it.
     Plain,
 }
 
 impl Format {
-    pub fn content_type(self) -> &'static str {
+    pub(crate) fn content_type(self) -> &'static str {
         match self {
             Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
             Self::Plain => prometheus_text::CONTENT_TYPE,

@@ -37,7 +37,7 @@ impl Selection {
         })
     }
 
-    pub fn devices(&self, root: &Root) -> Result<Vec<String>> {
+    pub(crate) fn devices(&self, root: &Root) -> Result<Vec<String>> {
         let mut devices = if self.wanted.is_empty() { nics(root)? } else { self.matching(root)? };
         devices.retain(|name| !self.unwanted.iter().any(|pattern| pattern.matches(name)));
         Ok(devices)

@@ -3,7 +3,7 @@
 //! # What a client can cost
 //!
 //! One thread serves all connections, and one more reads the devices. Each connection is for one
-//! request, has a limit for its headers and two deadlines, and there are [`MAX_CONNECTIONS`] at
+//! request, has a limit for its headers and two deadlines, and there are `MAX_CONNECTIONS` at
 //! most: where all are taken, an old one makes room for the newest (`admission.rs`). The devices
 //! are read once a second at most, however many ask (`latest.rs`).
 
@@ -36,7 +36,7 @@ use crate::collector::Collector;
 /// left between 9100 and 9999; this is next to Earmark's other ports.
 pub const PORT: u16 = 7013;
 
-pub const MAX_CONNECTIONS: usize = 64;
+const MAX_CONNECTIONS: usize = 64;
 
 /// How long a client may take to send its request.
 const REQUEST_WITHIN: Duration = Duration::from_secs(5);
@@ -69,6 +69,7 @@ pub fn inherited() -> Result<Vec<TcpListener>> {
     Ok(listeners)
 }
 
+/// A socket at an address of this host.
 pub fn listen(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).with_context(|| {
         format!("listen on {address}; choose an address of this host and a free port: --listen")
