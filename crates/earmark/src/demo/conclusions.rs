@@ -189,7 +189,8 @@ fn verdict(disabled: &Figures, delay: &Figures, marked: &Figures) -> String {
                 .to_owned()
         }
         (true, false) => "Marking gave the latency of `disabled`, but not the interrupts of \
-                          `delay:75`: look at how the flows overlap in the report's timelines."
+                          `delay:75`: a capture (`bench mixed --pcap FILE`) says of each packet \
+                          why it interrupted."
             .to_owned(),
         (false, true) => format!(
             "Marking kept the interrupts of `delay:75`, but did not reach the latency of `disabled`. \

@@ -8,7 +8,6 @@
 mod conclusions;
 mod preview;
 mod show;
-mod timeline;
 
 use std::path::Path;
 
@@ -29,11 +28,8 @@ use bench::world::World;
 use bench::world::live::Live;
 use report::progress::Progress;
 use report::terminal::Width;
-use report::{self, Timeline, json, outln, output};
+use report::{self, json, outln, output};
 use sys::files::{self, writable};
-
-/// Those of which the report shows a few hundred microseconds.
-const TIMELINES: [&str; 3] = ["disabled", "delay:75", "marked:75"];
 
 /// What the bulk flow writes at a time: the smaller, the more interrupts a NIC can make of it.
 const CHUNK_BYTES: u32 = 16_384;
@@ -100,11 +96,11 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
         Err(error) if error.is::<LabError>() => return without_hosts(&error, args),
         live => live?,
     };
-    let (rows, timelines) = measure(&live, args)?;
+    let rows = measure(&live, args)?;
     live.finish()?;
     let summary = conclusions::sentences(&rows);
     let demo = Demo { rows, summary };
-    let page = report::render(&show::report(&demo, timelines)).context("draw the report")?;
+    let page = report::render(&show::report(&demo)).context("draw the report")?;
     write(&args.report, &page)?;
     if let Some(path) = &args.json {
         write(path, &json::text(&demo)?)?;
@@ -115,7 +111,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     Ok(())
 }
 
-fn measure(live: &Live, args: &DemoArgs) -> Result<(Vec<Row>, Vec<Timeline>)> {
+fn measure(live: &Live, args: &DemoArgs) -> Result<Vec<Row>> {
     let settings: Vec<Moderation> = STRATEGIES
         .iter()
         .map(|text| text.parse().context("a strategy of the demo"))
@@ -127,7 +123,6 @@ fn measure(live: &Live, args: &DemoArgs) -> Result<(Vec<Row>, Vec<Timeline>)> {
         ..ExperimentOptions::default()
     };
     let mut cases: Vec<[CellRounds; 3]> = settings.iter().map(|_| Default::default()).collect();
-    let mut timelines = Vec::new();
     let progress = Progress::new(false);
     progress.start(u64::from(args.rounds) * (settings.len() * TRAFFIC.len()) as u64);
     for round in 0..args.rounds {
@@ -137,17 +132,13 @@ fn measure(live: &Live, args: &DemoArgs) -> Result<(Vec<Row>, Vec<Timeline>)> {
                 let plan = experiment.plan(&options, None, u64::from(round) + 1);
                 case.keep(round, attempt(live, &plan, *setting, None)?);
             }
-            // The last traffic was both at once, and the ports remember its last events.
-            if round + 1 == args.rounds && TIMELINES.contains(&setting.to_string().as_str()) {
-                timelines.push(timeline::of(&setting.to_string(), &live.events()?));
-            }
         }
         refuse_nothing(cases.iter().flatten())?;
     }
     progress.finish();
     let rows =
         settings.iter().zip(&cases).map(|(setting, cases)| row(setting, cases, live.environment()));
-    Ok((rows.collect(), timelines))
+    Ok(rows.collect())
 }
 
 fn row(setting: &Moderation, cases: &[CellRounds; 3], environment: &Environment) -> Row {

@@ -2,9 +2,10 @@
 
 use super::{Demo, Row, conclusions};
 use bench::measurement::Measurement;
+use report::panels::Curve;
 use report::terminal::Table;
 use report::terminal::number;
-use report::{self, CdfChart, CdfSeries, Cell, Report, Timeline, TradeoffChart, TradeoffPoint};
+use report::{self, CdfChart, Cell, Report, TradeoffChart, TradeoffPoint};
 
 /// The headers of the table on the terminal (traffic, figure, unit), and which are left out
 /// first: to be read first is what happens when both kinds of traffic are there.
@@ -61,7 +62,7 @@ fn cells(row: &Row) -> Vec<String> {
 }
 
 /// The whole report.
-pub(super) fn report(demo: &Demo, timelines: Vec<Timeline>) -> Report {
+pub(super) fn report(demo: &Demo) -> Report {
     let environment = demo.rows.first().map(|row| &row.both.environment);
     Report {
         title: "What interrupt moderation does to latency".into(),
@@ -87,7 +88,6 @@ pub(super) fn report(demo: &Demo, timelines: Vec<Timeline>) -> Report {
             note: conclusions::load(&demo.rows),
             points: demo.rows.iter().filter_map(point).collect(),
         },
-        timelines,
         environment: environment.map(bench::environment::Environment::entries).unwrap_or_default(),
     }
 }
@@ -96,7 +96,7 @@ fn cdf(title: &str, note: &str, demo: &Demo, of: fn(&Row) -> &Measurement) -> Cd
     let series = demo
         .rows
         .iter()
-        .map(|row| CdfSeries { name: row.setting.clone(), points: cumulative(of(row)) });
+        .map(|row| Curve { name: row.setting.clone(), points: cumulative(of(row)) });
     CdfChart { title: title.into(), note: note.into(), series: series.collect() }
 }
 

@@ -7,7 +7,7 @@
 use super::label::{Area, place, text_width};
 use super::scale::{Scale, range, time};
 use super::svg::{Anchor, Canvas, nothing, x_axis};
-use super::{CdfChart, CdfSeries, Palette};
+use super::{CdfChart, Palette, panels};
 
 const PLOT: Area = Area { x: 64.0, y: 20.0, width: 862.0, height: 330.0 };
 const HEIGHT: f64 = 400.0;
@@ -44,7 +44,7 @@ pub(crate) fn svg(chart: &CdfChart, palette: &Palette) -> String {
     canvas.finish("chart", &summary(chart, &curves))
 }
 
-fn curve<'a>(series: &'a CdfSeries, palette: &Palette) -> Option<Curve<'a>> {
+fn curve<'a>(series: &'a panels::Curve, palette: &Palette) -> Option<Curve<'a>> {
     let points = clean(&series.points);
     let class = palette.class(&series.name);
     (!points.is_empty()).then(|| Curve { name: &series.name, class, points, pixels: Vec::new() })
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     fn chart(points: Vec<(f64, f64)>) -> CdfChart {
-        let series = vec![CdfSeries { name: "delay:75".into(), points }];
+        let series = vec![panels::Curve { name: "delay:75".into(), points }];
         CdfChart { title: "rr".into(), note: String::new(), series }
     }
 

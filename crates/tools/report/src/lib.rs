@@ -11,18 +11,16 @@
 //! are left out; a chart without any value says so.
 
 #![forbid(unsafe_code)]
-#![allow(missing_docs, reason = "names say it, or a comment does")]
 // Standard output may be closed; see `output`.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod cdf;
-pub mod document;
-mod html;
 pub mod json;
 mod label;
 pub mod names;
 pub mod numbers;
 pub mod output;
+mod page;
 pub mod pairs;
 mod palette;
 pub mod panels;
@@ -30,27 +28,29 @@ pub mod progress;
 mod scale;
 mod svg;
 pub mod terminal;
-mod timeline;
 mod tradeoff;
 
-pub use html::render;
-pub use palette::Palette;
+pub use page::{Chapter, Document, Figure, render};
+use palette::Palette;
+use panels::Curve;
 
 /// All that one page shows. Empty parts are left out of the page.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
     /// The heading, and the title of the browser's tab.
     pub title: String,
+    /// The line below the heading.
     pub subtitle: String,
     /// When the measurement was made, as it should be read.
     pub made_at: String,
     /// What the numbers say, in one to three sentences.
     pub summary: String,
+    /// A row for each setting.
     pub table: Table,
+    /// How late round trips are.
     pub latency: Vec<CdfChart>,
+    /// Latency against interrupts.
     pub tradeoff: TradeoffChart,
-    /// Excerpts of a NIC's trace; all are drawn with the same time scale.
-    pub timelines: Vec<Timeline>,
     /// Name and value of what a reader needs to judge or repeat the measurement.
     pub environment: Vec<(String, String)>,
 }
@@ -58,18 +58,23 @@ pub struct Report {
 /// A table whose first column names the row.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
+    /// The headings of its columns.
     pub headers: Vec<String>,
     /// Rows of cells; a row may be shorter than the headings.
     pub rows: Vec<Vec<Cell>>,
 }
 
+/// A cell of a table.
 #[derive(Debug, Clone, Default)]
 pub struct Cell {
+    /// What is in it.
     pub text: String,
+    /// How it stands out.
     pub emphasis: Emphasis,
 }
 
 impl Cell {
+    /// A cell like any other.
     pub fn plain(text: impl Into<String>) -> Self {
         Self { text: text.into(), emphasis: Emphasis::None }
     }
@@ -79,92 +84,58 @@ impl Cell {
         Self { text: text.into(), emphasis: Emphasis::Good }
     }
 
+    /// A cell with a value that is far from the best.
     pub fn bad(text: impl Into<String>) -> Self {
         Self { text: text.into(), emphasis: Emphasis::Bad }
     }
 }
 
+/// How a cell stands out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Emphasis {
+    /// As any other.
     #[default]
     None,
+    /// A value to be glad of.
     Good,
+    /// A value that is far from the best.
     Bad,
 }
 
+/// A picture of how late round trips are.
 #[derive(Debug, Clone, Default)]
 pub struct CdfChart {
+    /// The heading of it.
     pub title: String,
     /// What to see in it; may be empty.
     pub note: String,
-    pub series: Vec<CdfSeries>,
-}
-
-#[derive(Debug, Clone, Default)]
-pub struct CdfSeries {
-    pub name: String,
     /// Latency in microseconds, and the fraction (0 to 1) of round trips that took no longer.
-    pub points: Vec<(f64, f64)>,
+    pub series: Vec<Curve>,
 }
 
 /// Latency against interrupts, or against the load of the host, one point for each setting.
 #[derive(Debug, Clone, Default)]
 pub struct TradeoffChart {
+    /// The heading of it.
     pub title: String,
     /// What to see in it; may be empty.
     pub note: String,
+    /// A point for each setting.
     pub points: Vec<TradeoffPoint>,
 }
 
+/// One setting in such a picture.
 #[derive(Debug, Clone, Default)]
 pub struct TradeoffPoint {
+    /// The setting as text.
     pub name: String,
     /// Median round trip, microseconds.
     pub latency_us: f64,
+    /// Interrupts of both hosts, per second.
     pub interrupts_per_s: f64,
     /// Part of the time in which the busiest host's processor is busy, where that is modelled: if
     /// all points have it, it takes the place of interrupts in the picture.
     pub host_busy: Option<f64>,
     /// Goodput of the bulk stream beside it, Mbit/s, if there was one.
     pub bulk_mbit: Option<f64>,
-}
-
-/// A few hundred microseconds of one experiment under one setting.
-#[derive(Debug, Clone, Default)]
-pub struct Timeline {
-    pub setting: String,
-    /// What to see in it; may be empty.
-    pub note: String,
-    /// Start of the excerpt, microseconds on the experiment's clock.
-    pub from_us: f64,
-    /// End of the excerpt, microseconds on the experiment's clock.
-    pub to_us: f64,
-    pub lanes: Vec<Lane>,
-}
-
-/// What one port received, and when it interrupted its host.
-#[derive(Debug, Clone, Default)]
-pub struct Lane {
-    pub port: String,
-    pub packets: Vec<HeldPacket>,
-    pub interrupts: Vec<Interrupt>,
-}
-
-#[derive(Debug, Clone, Default)]
-pub struct HeldPacket {
-    /// When its DMA completed, microseconds on the experiment's clock.
-    pub arrived_us: f64,
-    /// When its interrupt was raised, or the host took it, microseconds.
-    pub delivered_us: f64,
-    pub marked: bool,
-    /// Length of the frame in bytes.
-    pub length_bytes: u32,
-}
-
-#[derive(Debug, Clone, Default)]
-pub struct Interrupt {
-    /// When it was raised, microseconds on the experiment's clock.
-    pub at_us: f64,
-    /// Why: `mark`, `timer`, `frames`, `stream-end`, `rearm`, or another word.
-    pub reason: String,
 }

@@ -20,13 +20,18 @@ pub struct PairChart {
     pub pairs: Vec<Pair>,
 }
 
+/// A number that a document states, and ours.
 #[derive(Clone, Debug, Default)]
 pub struct Pair {
+    /// What it is.
     pub name: String,
+    /// The unit of both.
     pub unit: String,
     /// The smallest and the largest stated value; the same twice if one is stated.
     pub stated: (f64, f64),
+    /// What was measured.
     pub ours: f64,
+    /// Whether ours is within the tolerance.
     pub agrees: bool,
 }
 

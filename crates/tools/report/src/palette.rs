@@ -10,21 +10,20 @@ const HOMES: [&str; 8] =
     ["disabled", "delay", "throttle", "periodic", "frames", "marked", "stream", "adaptive"];
 
 #[derive(Debug, Clone, Default)]
-pub struct Palette {
+pub(crate) struct Palette {
     names: Vec<(String, usize)>,
 }
 
 impl Palette {
-    pub fn of(report: &Report) -> Self {
+    pub(crate) fn of(report: &Report) -> Self {
         let points = report.tradeoff.points.iter().map(|point| point.name.as_str());
         let curves = report.latency.iter().flat_map(|chart| &chart.series);
-        let excerpts = report.timelines.iter().map(|timeline| timeline.setting.as_str());
-        Self::new(points.chain(curves.map(|series| series.name.as_str())).chain(excerpts))
+        Self::new(points.chain(curves.map(|series| series.name.as_str())))
     }
 
     /// The palette for `names`: a strategy's own colour for the first setting that uses the
     /// strategy, a free colour for the others, and repetition when there are more than eight.
-    pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(crate) fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let mut unique: Vec<&str> = Vec::new();
         for name in names {
             if !unique.contains(&name) {
@@ -46,12 +45,12 @@ impl Palette {
     }
 
     /// The CSS class of a setting; names outside the palette get a neutral colour.
-    pub fn class(&self, name: &str) -> &'static str {
+    pub(crate) fn class(&self, name: &str) -> &'static str {
         const CLASSES: [&str; HOMES.len()] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
         self.names.iter().find(|(known, _)| known == name).map_or("sx", |(_, slot)| CLASSES[*slot])
     }
 
-    pub fn contains(&self, name: &str) -> bool {
+    pub(crate) fn contains(&self, name: &str) -> bool {
         self.names.iter().any(|(known, _)| known == name)
     }
 }
@@ -127,7 +126,6 @@ mod tests {
                 ("--good", "--good-bg"),
                 ("--bad", "--bad-bg"),
                 ("--accent", "--card"),
-                ("--muted", "--lane"),
             ];
             let on_card = ["--ink", "--muted", "--s0", "--s1", "--s2", "--s3", "--s4", "--s5"];
             let more = ["--s6", "--s7", "--sx"];

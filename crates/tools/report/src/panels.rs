@@ -30,30 +30,41 @@ tspan.c3 { fill: #1257c9; }
 /// Classes of curves; there are no more in one panel.
 const COLOURS: [&str; 4] = ["c0", "c1", "c2", "c3"];
 
+/// Panels above each other.
 #[derive(Clone, Debug, Default)]
 pub struct Picture {
     /// What a screen reader says instead of it.
     pub summary: String,
+    /// The title of the common axis.
     pub x_title: String,
+    /// Whether that axis is logarithmic.
     pub has_logarithmic_x: bool,
+    /// Where on it something was changed, and what.
     pub change: Option<(f64, String)>,
+    /// From top to bottom.
     pub panels: Vec<Panel>,
 }
 
+/// Curves over one axis.
 #[derive(Clone, Debug, Default)]
 pub struct Panel {
+    /// What they show, with its unit.
     pub title: String,
     /// At most four.
     pub curves: Vec<Curve>,
 }
 
+/// A named line in a picture.
 #[derive(Clone, Debug, Default)]
 pub struct Curve {
+    /// What the legend says.
     pub name: String,
+    /// Places on both axes.
     pub points: Vec<(f64, f64)>,
 }
 
 impl Picture {
+    /// The picture as an SVG file.
     pub fn svg(&self) -> String {
         let points = self.panels.iter().flat_map(|panel| &panel.curves).flat_map(|c| &c.points);
         let span = range(points.map(|(x, _)| *x)).unwrap_or((0.0, 1.0));

@@ -1,9 +1,8 @@
 //! The report: a chapter for each table or figure, with the document's points and ours in one
 //! picture.
 
-use report::document::{Chapter, Document};
 use report::pairs::{Pair, PairChart};
-use report::{Cell, Table};
+use report::{Cell, Chapter, Document, Figure, Table};
 
 use crate::claim::Agreement;
 use crate::outcome::{ConstantOutcome, NumberOutcome, Outcome, PartOutcome, SeedOutcome};
@@ -33,8 +32,10 @@ pub fn render(outcome: &Outcome) -> anyhow::Result<String> {
                 ]
             })
             .unwrap_or_default(),
+        footer: "A bar is what the document states, a disc is ours. Point at one for its numbers."
+            .into(),
     };
-    Ok(report::document::render(&document)?)
+    Ok(document.render()?)
 }
 
 /// The document, and the constants of its machine.
@@ -57,7 +58,6 @@ fn machine(seed: &SeedOutcome) -> Chapter {
             headers: ["constant", "value", "origin", "where from"].map(str::to_owned).to_vec(),
             rows: seed.constants.iter().map(row).collect(),
         },
-        is_new_document: true,
         ..Chapter::default()
     }
 }
@@ -69,7 +69,7 @@ fn chapter(part: &PartOutcome) -> Chapter {
     Chapter {
         title: part.title.clone(),
         note: part.about.clone(),
-        pictures: pictures.chain(curves).collect(),
+        figures: pictures.chain(curves).map(|svg| Figure { svg, ..Figure::default() }).collect(),
         table: Table {
             headers: [
                 "",
@@ -87,7 +87,7 @@ fn chapter(part: &PartOutcome) -> Chapter {
             rows: part.numbers.iter().map(row).collect(),
         },
         commands: part.runs.iter().map(|run| run.command.clone()).collect(),
-        is_new_document: false,
+        is_section: true,
     }
 }
 

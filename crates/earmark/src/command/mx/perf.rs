@@ -148,22 +148,3 @@ fn columns(width: Width) -> Stream {
     let headers = ["bytes", "mean us", "p50 us", "p99 us", "MB/s"];
     Stream::new(headers.map(|header| (header, 0, 10)), width)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use report::terminal::checks::fits;
-
-    #[test]
-    fn every_terminal_has_all_columns() {
-        let large = Row {
-            size: 1 << 30,
-            iterations: 1,
-            mean_us: 28_156_123_456.5,
-            half_round_trip_us: Some(Quantiles { p99: 1e9, ..Quantiles::default() }),
-            mb_per_s: 1.0,
-        };
-        let draw = |width| columns(width).header() + "\n" + &columns(width).row(&large.cells());
-        fits(draw, &["1073741824", "28156123456.50", "1000000000.00", "MB/s"]);
-    }
-}

@@ -79,23 +79,3 @@ fn text(outcomes: &[Outcome], width: Width) -> String {
     let gap = if errors.is_empty() { "" } else { "\n" };
     format!("{}{gap}{errors}", table.fit(width).trim_end())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use report::terminal::checks::fits;
-
-    #[test]
-    fn every_terminal_has_the_hosts_and_why_they_failed() {
-        let failed = |host: &str| Outcome {
-            host: host.into(),
-            error: Some(format!(
-                "nothing at {host} answers (udp at 10.0.0.7:7011: no answer; icmp at 10.0.0.7: no \
-                 answer); start `earmark echo` there"
-            )),
-            probe: None,
-        };
-        let outcomes = ["node1", "a-host-with-a-long-name.example.org"].map(failed);
-        fits(|width| text(&outcomes, width), &["node1", "a-host-with-a-long-name.example.org:"]);
-    }
-}

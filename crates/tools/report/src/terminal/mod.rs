@@ -30,6 +30,7 @@ pub const NO_BREAK: char = '\u{a0}';
 pub struct Width(Option<usize>);
 
 impl Width {
+    /// The width of standard output.
     pub fn of_output() -> Self {
         let wanted = std::env::var("COLUMNS").ok();
         let is_terminal = stdout().is_terminal();
@@ -49,10 +50,12 @@ impl Width {
         Self(wanted.or(seen))
     }
 
+    /// Columns of a line of a table.
     pub fn table(self) -> usize {
         self.0.unwrap_or(usize::MAX)
     }
 
+    /// Columns of a line of prose.
     pub fn prose(self) -> usize {
         self.table().min(LINE)
     }
@@ -122,10 +125,10 @@ pub fn number(value: Option<f64>, digits: usize) -> String {
 pub mod checks {
     use super::Width;
 
-    pub const WIDTHS: [usize; 5] = [60, 80, 100, 120, 200];
+    pub(crate) const WIDTHS: [usize; 5] = [60, 80, 100, 120, 200];
 
     /// The words of a text that have digits in them.
-    pub fn numbers(text: &str) -> Vec<&str> {
+    pub(crate) fn numbers(text: &str) -> Vec<&str> {
         text.split_whitespace().filter(|it| it.contains(|c: char| c.is_ascii_digit())).collect()
     }
 

@@ -28,6 +28,7 @@ impl Stream {
         Self { columns, shown, width }
     }
 
+    /// The names of columns that do not fit, and that `more` has them.
     pub fn left_out(&self, more: &str) -> Option<String> {
         let out = (0..self.columns.len()).filter(|it| !self.shown.contains(it));
         let names: Vec<&str> = out.map(|it| self.columns[it].0).collect();

@@ -36,6 +36,7 @@ impl Table {
         Self { columns, rows: Vec::new(), more: "--json" }
     }
 
+    /// The last column is prose, whose lines may be broken.
     pub fn with_words_last(mut self) -> Self {
         if let Some(column) = self.columns.last_mut() {
             column.alignment = CellAlignment::Left;
@@ -49,6 +50,7 @@ impl Table {
         self
     }
 
+    /// Adds a row of as many cells as there are columns.
     pub fn add_row(&mut self, cells: impl IntoIterator<Item = impl Into<String>>) {
         self.rows.push(cells.into_iter().map(Into::into).collect());
         debug_assert_eq!(self.rows.last().map(Vec::len), Some(self.columns.len()));

@@ -78,7 +78,6 @@ impl Recommendation {
                 note: "Each point is a setting that was tried.".into(),
                 points: self.trials.iter().filter_map(point).collect(),
             },
-            timelines: Vec::new(),
             environment: environment.entries(),
         }
     }

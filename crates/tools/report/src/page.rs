@@ -1,0 +1,261 @@
+//! The page around pictures and tables; its text is in `templates/page.html`.
+
+use askama::Template;
+
+use super::svg::escape;
+use super::{Cell, Emphasis, Palette, Report, Table, cdf, tradeoff};
+
+const TRADEOFF: &str = "Each point is one setting of the NIC: further left, the host is interrupted \
+    less often; further down, a round trip is faster. Holding back every packet alike pays for fewer \
+    interrupts with latency; the shaded corner is where both are low.";
+
+const NUMBERS: &str = "One row for each setting. p50 is the median round trip, p99 what one in a \
+    hundred exceeds; packets per interrupt says how much work the host gets done for each \
+    interruption.";
+
+const LATENCY: &str = "A curve shows which share of round trips was done after how long: the \
+    further left, the faster, and the steeper, the more alike. The dots mark the median (p50) and \
+    the slowest hundredth (p99), and the label gives the median.";
+
+const FOOTER: &str = "Latencies are round trips as the client saw them. Point at a curve or a point \
+    for its numbers.";
+
+/// A page of chapters. Empty parts are left out.
+#[derive(Clone, Debug, Default)]
+pub struct Document {
+    /// The heading, and the title of the browser's tab.
+    pub title: String,
+    /// The line below the heading.
+    pub subtitle: String,
+    /// When it was measured, as it should be read.
+    pub made_at: String,
+    /// What the numbers say: lines are paragraphs, and what stands between backticks is code.
+    pub summary: String,
+    /// In the order of the page.
+    pub chapters: Vec<Chapter>,
+    /// Name and value of what a reader needs to judge or repeat it.
+    pub environment: Vec<(String, String)>,
+    /// The last line of the page.
+    pub footer: String,
+}
+
+/// Pictures, a table and the commands behind them. Empty parts are left out.
+#[derive(Clone, Debug, Default)]
+pub struct Chapter {
+    /// The heading.
+    pub title: String,
+    /// What to see in it.
+    pub note: String,
+    /// In the order of the page.
+    pub figures: Vec<Figure>,
+    /// Below the pictures.
+    pub table: Table,
+    /// Below the table.
+    pub commands: Vec<String>,
+    /// Whether it belongs to the chapter before it.
+    pub is_section: bool,
+}
+
+/// A picture with its heading; both of its texts may be empty.
+#[derive(Clone, Debug, Default)]
+pub struct Figure {
+    /// The heading.
+    pub title: String,
+    /// What to see in it.
+    pub note: String,
+    /// Markup, escaped where it was made.
+    pub svg: String,
+}
+
+/// Renders a report: one HTML file with its styles and pictures in it, and no script.
+///
+/// # Errors
+/// Fails only if the template engine does; no report is refused.
+pub fn render(report: &Report) -> Result<String, askama::Error> {
+    let palette = Palette::of(report);
+    let chapter = |title: &str, note: &str, figures| Chapter {
+        title: title.into(),
+        note: note.into(),
+        figures,
+        ..Chapter::default()
+    };
+    let figure = |title: &String, note: &String, svg| Figure {
+        title: title.clone(),
+        note: note.clone(),
+        svg,
+    };
+    let tradeoff = Some(&report.tradeoff).filter(|chart| !chart.points.is_empty());
+    let tradeoff = tradeoff.map(|it| figure(&it.title, &it.note, tradeoff::svg(it, &palette)));
+    let curves = report.latency.iter();
+    let curves = curves.map(|it| figure(&it.title, &it.note, cdf::svg(it, &palette)));
+    let chapters = [
+        chapter("The trade-off", TRADEOFF, tradeoff.into_iter().collect()),
+        Chapter { table: report.table.clone(), ..chapter("The numbers", NUMBERS, Vec::new()) },
+        chapter("How late is a round trip?", LATENCY, curves.collect()),
+    ];
+    let has_any = |it: &Chapter| !it.figures.is_empty() || !it.table.rows.is_empty();
+    let document = Document {
+        title: report.title.clone(),
+        subtitle: report.subtitle.clone(),
+        made_at: report.made_at.clone(),
+        summary: report.summary.clone(),
+        chapters: chapters.into_iter().filter(has_any).collect(),
+        environment: report.environment.clone(),
+        footer: FOOTER.into(),
+    };
+    Page { document: &document, palette: Some(&palette) }.render()
+}
+
+#[derive(Template)]
+#[template(path = "page.html")]
+struct Page<'a> {
+    document: &'a Document,
+    /// The colours of settings; none in a table whose last column is prose.
+    palette: Option<&'a Palette>,
+}
+
+impl Document {
+    /// Renders the page: one HTML file with its styles and pictures in it, and no script.
+    ///
+    /// # Errors
+    /// Fails only if the template engine does.
+    pub fn render(&self) -> Result<String, askama::Error> {
+        Page { document: self, palette: None }.render()
+    }
+}
+
+/// Prose as markup: lines are paragraphs, and what stands between backticks is code.
+fn words(text: &str) -> String {
+    let mut markup = String::new();
+    for (line, paragraph) in text.lines().filter(|line| !line.trim().is_empty()).enumerate() {
+        markup.push_str(if line == 0 { "" } else { "</p><p>" });
+        for (part, text) in paragraph.split('`').enumerate() {
+            let text = escape(text);
+            markup += &if part % 2 == 0 { text } else { format!("<code>{text}</code>") };
+        }
+    }
+    markup
+}
+
+impl Cell {
+    fn class(&self) -> &'static str {
+        match self.emphasis {
+            Emphasis::None => "",
+            Emphasis::Good => "good",
+            Emphasis::Bad => "bad",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CdfChart, TradeoffChart, TradeoffPoint};
+    use super::*;
+    use crate::pairs::{Pair, PairChart};
+    use crate::panels::Curve;
+
+    /// A report with every part, in which each text that a report has is `text`.
+    fn full(text: &str) -> Report {
+        let text = || text.to_owned();
+        let points = vec![(100.0, 0.0), (122.0, 0.5), (343.0, 1.0)];
+        let point = TradeoffPoint {
+            name: text(),
+            latency_us: 122.0,
+            interrupts_per_s: 41_800.0,
+            ..TradeoffPoint::default()
+        };
+        Report {
+            title: text(),
+            subtitle: text(),
+            made_at: text(),
+            summary: text(),
+            table: Table { headers: vec![text(), text()], rows: vec![vec![Cell::good(text())]] },
+            latency: vec![CdfChart {
+                title: text(),
+                note: text(),
+                series: vec![Curve { name: text(), points }],
+            }],
+            tradeoff: TradeoffChart { title: text(), note: text(), points: vec![point] },
+            environment: vec![(text(), text())],
+        }
+    }
+
+    /// The same of a document.
+    fn document(text: &str) -> Document {
+        let text = || text.to_owned();
+        let pair = Pair { name: text(), unit: text(), ours: 1.0, ..Pair::default() };
+        let svg = PairChart { pairs: vec![pair] }.svg();
+        let chapter = Chapter {
+            title: text(),
+            note: text(),
+            figures: vec![Figure { title: text(), note: text(), svg }],
+            table: Table { headers: vec![text()], rows: vec![vec![Cell::bad(text())]] },
+            commands: vec![text()],
+            is_section: true,
+        };
+        Document {
+            title: text(),
+            subtitle: text(),
+            made_at: text(),
+            summary: text(),
+            chapters: vec![chapter, Chapter::default()],
+            environment: vec![(text(), text())],
+            footer: text(),
+        }
+    }
+
+    fn count(page: &str, what: &str) -> usize {
+        page.matches(what).count()
+    }
+
+    #[test]
+    fn pages_have_every_part_and_refer_to_nothing_outside() {
+        for (page, figures) in
+            [(render(&full("a text")).unwrap(), 2), (document("a text").render().unwrap(), 1)]
+        {
+            let parts = ["<figure", "<svg class=\"chart", "<table", "<th scope=\"row\""];
+            assert_eq!(parts.map(|part| count(&page, part)), [figures, figures, 1, 1]);
+            for tag in ["svg", "g", "figure", "section", "div", "text", "rect", "table", "tr", "p"]
+            {
+                let opened = count(&page, &format!("<{tag}>")) + count(&page, &format!("<{tag} "));
+                assert_eq!(opened, count(&page, &format!("</{tag}>")), "{tag}");
+            }
+            let page = page.to_lowercase();
+            for outside in
+                ["http:", "https:", "url(", "@import", "<link", "<script", "src=", "href="]
+            {
+                assert!(!page.contains(outside), "{outside}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_text_is_escaped() {
+        let bad = "<script>alert('x')</script>\"";
+        for page in [render(&full(bad)).unwrap(), document(bad).render().unwrap()] {
+            assert!(!page.contains("<script") && !page.contains("alert('x')"));
+            assert!(count(&page, "&lt;script") + count(&page, "&#60;script") > 11, "{page}");
+        }
+    }
+
+    #[test]
+    fn code_is_code_and_what_is_not_known_is_not_shown() {
+        let mut report = full("delay:75");
+        report.summary = "Run `earmark bench <x>` next.\nAnd `lab shell`.".into();
+        report.environment = vec![("link".into(), "1000 Mbit/s, 50 us".into())];
+        let page = render(&report).unwrap();
+        assert!(page.contains("<code>earmark bench &lt;x&gt;</code> next.</p><p>And"));
+        assert!(!page.contains('`') && !page.contains("null"));
+        assert!(!page.contains(" ms<"));
+        assert!((0..10).all(|digit| !page.contains(&format!("{digit}k</text>"))));
+    }
+
+    #[test]
+    fn an_empty_report_is_a_page() {
+        let page = render(&Report::default()).unwrap();
+        assert_eq!((count(&page, "<figure"), count(&page, "<table")), (0, 0));
+        let latency = vec![CdfChart::default()];
+        let page = render(&Report { latency, ..Default::default() }).unwrap();
+        assert_eq!(count(&page, "<figure"), 1);
+    }
+}
