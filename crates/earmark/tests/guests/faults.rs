@@ -5,7 +5,7 @@
 
 use std::process::{Command, Stdio};
 
-use lab::kernel::{self, Needs, PACKAGED};
+use lab::kernel::{self, PACKAGED};
 use rustix::process::Signal;
 
 use super::{PACKAGED_REFUSAL, packaged_kernel_boots};
@@ -188,22 +188,6 @@ fn kernels_without_virtual_time_are_refused_at_once() {
         let ended = lab(&[("EARMARK_KERNEL", kernel)], &["--on", "a", "true"]);
         ended.refused(words);
     }
-}
-
-#[test]
-fn an_init_that_cannot_start_is_reported() {
-    needs!("guests");
-    let directory = Directory::new();
-    let real = kernel::find(Needs::VirtualTime).unwrap();
-    let script = format!(
-        "#!/bin/bash\n{}words=()\nfor w; do case $w in init=*) w=init=/no/init;; esac\n\
-         words+=(\"$w\"); done\nexec {} \"${{words[@]}}\"\n",
-        marker(),
-        real.display()
-    );
-    let kernel = directory.script("kernel", &script);
-    let ended = lab(&[("EARMARK_KERNEL", &kernel)], &["--on", "a", "true"]);
-    ended.refused(&["its kernel has ended", "/no/init"]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod support;
 
 mod costs;
 mod devices;
+mod ethtool;
 mod experiments;
 mod faults;
 mod guest;
@@ -15,12 +16,10 @@ mod intel_commands;
 mod lane;
 mod lane_nic;
 mod mx;
-mod odroid;
 mod polling;
 mod probe;
 mod repeat;
 mod reproduce;
-mod seeds;
 mod settings;
 
 /// How a lab refuses the packaged kernel where that cannot boot.

@@ -3,9 +3,6 @@
 use crate::support::needs;
 use crate::support::results::{number, results};
 
-/// A cable and a NIC as fast as the paper's: a DMA takes as long as four frames.
-const MYRI_10G: [&str; 6] = ["--link-rate", "10000", "--link-latency", "3", "--dma-latency", "5"];
-
 /// What a setting came to.
 #[derive(Debug)]
 struct Figures {
@@ -71,54 +68,4 @@ fn a_mark_half_way_lets_the_host_work_beside_the_cable() {
     // One that is interrupted for each frame is ahead by these, and by no more than as many again.
     assert!(half.half - disabled.half < 8.0 * 0.774, "{half:?}, {disabled:?}");
     assert!((half.interrupts - all.interrupts).abs() < 0.1, "one poll goes on: {half:?}, {all:?}");
-}
-
-/// Table II of the paper.
-#[test]
-fn large_messages_are_as_fast_as_without_moderation_and_interrupt_little() {
-    needs!("guests");
-    let with = |marks: &str| {
-        let more = [&MYRI_10G[..], &["mx-large-anatomy", "--mx-marks", marks]].concat();
-        let [marked] = figures(["marked:75"], &more);
-        marked
-    };
-    let more = [&MYRI_10G[..], &["mx-large-anatomy"]].concat();
-    let [disabled, delay] = figures(["disabled", "delay:75"], &more);
-    let all = with("all");
-    assert!((all.half - disabled.half).abs() < 2.0, "{all:?}, {disabled:?}");
-    assert!(delay.half > disabled.half + 150.0, "{delay:?}, {disabled:?}");
-    assert!(disabled.interrupts > 10.0 * all.interrupts, "{disabled:?}, {all:?}");
-    assert!(all.interrupts < delay.interrupts + 8.0, "{delay:?}, {all:?}");
-    let worth = ["rendezvous", "pull", "reply-last", "notify", "small"]
-        .map(|mark| with(&format!("all-{mark}")).half - all.half);
-    let [rendezvous, pull, reply, notify, small] = worth;
-    assert!((rendezvous - 75.0).abs() < 1.0, "the receiver hears of it later: {worth:?}");
-    assert!(pull > 60.0 && reply > 10.0, "{worth:?}");
-    assert!(notify.abs() < 1.0 && small.abs() < 0.1, "no process waits for these: {worth:?}");
-    let none = with("none");
-    assert!((none.half - delay.half).abs() < 0.1, "{none:?}, {delay:?}");
-}
-
-/// Table III of the paper.
-#[test]
-fn a_stream_looks_behind_a_mark_that_comes_too_early() {
-    needs!("guests");
-    let with = |early: &str, more: &[&str]| {
-        figures(
-            ["marked:75", "stream:75"],
-            &[&["mx-misorder", "--mx-misorder", early], more].concat(),
-        )
-    };
-    let [marked, stream] = with("0", &MYRI_10G);
-    assert!((marked.half - stream.half).abs() < 0.1, "{marked:?}, {stream:?}");
-    for early in ["1", "3"] {
-        let [too_early, looks] = with(early, &MYRI_10G);
-        assert!((looks.half - stream.half).abs() < 0.1, "{early}: {looks:?}, {stream:?}");
-        let waits = too_early.half - marked.half;
-        assert!((60.0..80.0).contains(&waits), "{early}: {too_early:?}, {marked:?}");
-    }
-    // A DMA that is over before the next frame is there leaves nothing to look at.
-    let short = ["--link-rate", "10000", "--link-latency", "3", "--dma-latency", "0"];
-    let [too_early, looks] = with("1", &short);
-    assert!((looks.half - too_early.half).abs() < 0.1, "{looks:?}, {too_early:?}");
 }

@@ -32,20 +32,6 @@ fn inside(lab: &mut Lab, script: &str, name: &str) -> Vec<u64> {
 }
 
 #[test]
-fn per_queue_sets_that_queue_alone() {
-    needs!("guests");
-    let mut lab = lab();
-    assert_eq!(outside(&lab, "a0"), [(75, 0), (75, 0)]);
-    let set = "ethtool --per-queue a0 queue_mask 0x2 --coalesce rx-usecs 500";
-    assert_eq!(lab.ask(set).0, 0);
-    assert_eq!(outside(&lab, "a0"), [(75, 0), (500, 0)]);
-    assert_eq!(outside(&lab, "b0"), [(75, 0), (75, 0)]);
-    let show = "ethtool --per-queue a0 --show-coalesce";
-    assert_eq!(inside(&mut lab, show, "rx-usecs"), [75, 500]);
-    lab.end().output();
-}
-
-#[test]
 fn all_queues_are_set_at_once_and_shown_alike() {
     needs!("guests");
     let mut lab = lab();

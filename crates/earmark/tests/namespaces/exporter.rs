@@ -4,9 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use exporter::reading::MAX_SERIES;
-
-use crate::support::{Directory, EARMARK, ENDLESS, Ended, in_network, needs};
+use crate::support::{Directory, EARMARK, Ended, in_network, needs};
 
 /// What Python scripts import.
 const CLIENT: &str = "import socket, sys, time, os
@@ -97,7 +95,7 @@ fn exporter__of_a_veth__has_what_show_says_in_seconds() {
     let different: BTreeSet<_> = all.iter().collect();
     assert_eq!(all.len(), different.len(), "a series is there twice");
     let of_one = all.iter().filter(|it| it.contains("device=\"one\"")).count();
-    assert!((10..=MAX_SERIES).contains(&of_one), "{of_one} series");
+    assert!((10..=50).contains(&of_one), "{of_one} series");
 }
 
 #[test]
@@ -124,33 +122,6 @@ PY
     );
     let lines: Vec<&str> = ended.stdout.lines().collect();
     assert_eq!(lines, ["device=\"late\"", "earmark_nic_napi_threaded{device=\"tap\"} 0"]);
-}
-
-#[test]
-fn exporter__names_that_a_terminal_would_obey_or_that_are_no_text__are_labels_that_can_be_read() {
-    needs!("network", "python3", "promtool");
-    let state = Directory::new();
-    let ended = in_network(
-        &state,
-        r#"set -- "$(printf 'e\033[2J"x')" "$(printf 'y\377')" 'b\u{1b}'
-         ip link add "$1" type veth peer name "$2"
-         ip tuntap add "$3" mode tap
-         earmark exporter --print > text
-         promtool check metrics < text >&2
-         cat text"#,
-    );
-    let text = ended.output();
-    let packets = "earmark_nic_packets_total";
-    assert!(
-        text.contains(&format!(r#"{packets}{{device="e\\u{{1b}}[2J\"x",direction="rx"}}"#)),
-        "{text}"
-    );
-    assert!(
-        text.contains(&format!(r#"{packets}{{device="b\\\\u{{1b}}",direction="rx"}}"#)),
-        "{text}"
-    );
-    assert!(text.contains("devices_left_out{reason=\"no-utf-8\"} 1"), "{text}");
-    assert!(!text.contains('\u{1b}'), "{text}");
 }
 
 #[test]
@@ -307,38 +278,6 @@ wait(\"probe\", 7014, \"done\")' > text
     assert_eq!(line(stage).is_some(), may_trace, "{text}");
     // What it says of the loopback depends on who else is at work; that it says something does not.
     assert!(line("earmark_probe_verdicts_total{host=\"127.0.0.1\",side=").is_some(), "{text}");
-}
-
-#[test]
-fn exporter__a_host_that_never_stops_talking__keeps_no_other_from_being_probed() {
-    needs!("network", "python3");
-    let state = Directory::new();
-    state.write("client.py", CLIENT);
-    state.write("endless.py", ENDLESS);
-    // Without pings, only what talks without end is left to ask there.
-    let ended = in_network(
-        &state,
-        &format!(
-            "ip link set lo up
-             echo 1 > /proc/sys/net/ipv4/icmp_echo_ignore_all
-             {EARMARK} echo --listen 127.0.0.1 2>echo & echo=$!
-             python3 endless.py 127.0.0.2 7007 & endless=$!
-             trap 'kill $echo $endless' EXIT
-             until grep -q '^echo on' echo && test -e endless; do sleep 0.02; kill -0 $endless; done
-             {EARMARK} exporter --probe 127.0.0.2,127.0.0.1 2>log & exporter=$!
-             trap 'kill $exporter $echo $endless' EXIT
-             until grep -q '^of ' log; do sleep 0.02; kill -0 $exporter; done
-             python3 -c '
-import client
-runs = \"earmark_probe_runs_total\"
-while not client.value(runs + \"{{host=\\\"127.0.0.1\\\",outcome=\\\"done\\\"}}\"):
-    client.time.sleep(0.1)
-assert client.value(runs + \"{{host=\\\"127.0.0.2\\\",outcome=\\\"failed\\\"}}\") == 1'
-             cat log"
-        ),
-    );
-    let why = "it sends more than it is asked for; it is no echo";
-    assert!(ended.output().contains(why), "{ended:?}");
 }
 
 #[test]

@@ -127,26 +127,6 @@ fn tune_among_tries_what_is_named_and_no_more() {
 }
 
 #[test]
-fn tune_that_is_killed_at_any_step_leaves_the_device_as_it_was() {
-    needs!("network");
-    let state = Directory::new();
-    let ended = in_network(
-        &state,
-        &format!(
-            "for step in $(seq 200); do
-                 if EARMARK_KILL_AT=$step {EARMARK} tune one {EXACT} --trials 3 2>/dev/null \
-                        >/dev/null; then echo end at $step; exit; fi
-                 earmark rollback one >/dev/null 2>&1
-                 cat /sys/class/net/one/gro_flush_timeout /sys/class/net/one/napi_defer_hard_irqs
-             done"
-        ),
-    );
-    let (values, end) = ended.output().split_once("end at ").unwrap();
-    assert!(values.lines().all(|line| line == "0"), "{values}");
-    assert!(end.trim().parse::<u32>().unwrap() > 30, "{end}");
-}
-
-#[test]
 fn tune_that_is_interrupted_puts_the_device_back_and_says_so() {
     needs!("network");
     for signal in ["INT", "TERM", "HUP"] {

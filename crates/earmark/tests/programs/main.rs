@@ -6,7 +6,6 @@ mod support;
 
 mod dissector;
 mod explain;
-mod fleet;
 mod mpirun;
 mod pcap;
 mod persist;

@@ -80,16 +80,3 @@ fn hold(comment: &str) -> f64 {
     let number = comment.split("hold=").nth(1).and_then(|rest| rest.split("us").next());
     number.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no hold in {comment}"))
 }
-
-#[test]
-fn a_marked_frame_names_its_mark() {
-    needs!("lab", "tshark", "ping");
-    let frames = pings("marked:1000", "length<=512");
-    let received: Vec<_> =
-        frames.iter().filter(|frame| is_ping(frame) && frame[1] != "transmitted").collect();
-    assert_eq!(received.len(), 10, "{frames:?}");
-    for [_, comment, _] in received {
-        assert!(comment.contains("mark=yes"), "{comment}");
-        assert!(["mark", "rearm"].contains(&reason(comment)), "{comment}");
-    }
-}

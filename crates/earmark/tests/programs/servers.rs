@@ -2,15 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Directory, lab_run, needs, once_ready, ping_times_ms};
-
-#[test]
-fn a_delay_shows_in_ping() {
-    needs!("lab", "ping");
-    let ended = lab_run(&["--strategy", "delay:2000", "--on", "a", "ping -n -c 5 -i 0.1 b"]);
-    // One that comes while another is held waits for less.
-    assert!(ping_times_ms(ended.output()).iter().any(|time| *time > 4.0), "{ended:?}");
-}
+use crate::support::{Directory, lab_run, needs, once_ready};
 
 #[test]
 fn iperf3() {
@@ -23,32 +15,6 @@ fn iperf3() {
     let report: Value = serde_json::from_str(ended.output()).unwrap();
     let received = &report["end"]["sum_received"];
     assert!(received["bits_per_second"].as_f64().unwrap() > 0.0, "{received}");
-}
-
-#[test]
-fn sockperf() {
-    needs!("lab", "sockperf", "bash");
-    let client = "until bash -c 'exec 3<>/dev/tcp/b/11111' 2>/dev/null; do sleep 0.02; done; \
-                  sockperf ping-pong --tcp -i 10.9.0.2 -t 1";
-    let server = "sockperf sr --tcp -i 10.9.0.2 >/dev/null";
-    let ended = lab_run(&["--on", "b", server, "--on", "a", client]);
-    // Of the whole run: what it says of latencies is of a part, in which it may not have had its
-    // turn.
-    let received = ended.output().split("ReceivedMessages=").nth(1).and_then(|rest| {
-        let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
-        digits.parse::<u32>().ok()
-    });
-    assert!(received > Some(0), "{ended:?}");
-}
-
-#[test]
-fn memcached() {
-    needs!("lab", "memcached", "bash");
-    let client = "exec bash -c 'until exec 3<>/dev/tcp/b/11211; do sleep 0.02; done 2>/dev/null; \
-                  printf \"set k 0 0 5\\r\\nhello\\r\\nget k\\r\\nquit\\r\\n\" >&3; cat <&3'";
-    let server = "exec memcached -u root -U 0 -l 10.9.0.2";
-    let ended = lab_run(&["--on", "b", server, "--on", "a", client]);
-    assert_eq!(ended.output(), "STORED\r\nVALUE k 0 5\r\nhello\r\nEND\r\n");
 }
 
 #[test]

@@ -16,11 +16,10 @@ macro_rules! needs {
 pub(crate) use needs;
 
 /// Debian's packages of programs that are called otherwise.
-const PACKAGES: [(&str, &str); 21] = [
+const PACKAGES: [(&str, &str); 20] = [
     ("NetworkManager", "network-manager"),
     ("ansible-playbook", "ansible-core"),
     ("chronyd", "chrony"),
-    ("clush", "clustershell"),
     ("dpdk-testpmd", "dpdk-dev"),
     ("ifup", "ifupdown"),
     ("ip", "iproute2"),
