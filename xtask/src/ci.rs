@@ -1,6 +1,6 @@
 //! What must hold before a change lands.
 //!
-//! Everything is built once, by the step `build`: with all targets, so that tests, figures, demo
+//! Everything is built once, by the step `build`: with all targets, so that tests, figures
 //! and packages share it. The kernel of guests is built beside the steps that only check.
 
 use std::process::Command;
@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow, bail};
 
-use crate::{demo, dist, figures, header, kernel, peers, screenshots, shell, suite, tidy, tools};
+use crate::{dist, figures, header, kernel, peers, shell, suite, tidy, tools};
 
 /// What has to work without an operating system: the crates that are `#![no_std]`.
 const BARE_CRATES: [&str; 6] = [
@@ -142,8 +142,6 @@ fn steps() -> Vec<CiStep> {
         CiStep::cargo("fuzzers", "check --manifest-path fuzz/Cargo.toml --target-dir target"),
         CiStep::task(TESTS, suite::run).again("cargo test --workspace --no-fail-fast"),
         CiStep::task("figures", figures::check),
-        CiStep::task("demo", demo::run),
-        CiStep::task("screenshots", screenshots::of_demo),
         CiStep::task("packages", dist::check_packages)
             .again("cargo xtask dist --check --packages-only"),
     ]);

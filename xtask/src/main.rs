@@ -2,7 +2,6 @@
 
 mod bench;
 mod ci;
-mod demo;
 mod dist;
 mod drivers;
 mod figures;
@@ -13,7 +12,6 @@ mod mpi;
 mod npb;
 mod peers;
 mod repo;
-mod screenshots;
 mod shell;
 mod suite;
 mod tidy;
@@ -60,10 +58,6 @@ enum Subcommands {
     Licences,
     /// Runs what the documentation quotes of virtual time, and names the figures that are stale
     Figures,
-    /// Runs the demonstration and checks what it wrote
-    Demo,
-    /// Shows the demo's report in Chromium, at four widths, and checks what it shows
-    Screenshots(screenshots::Options),
     /// Measures what a packet costs, or a bench or a scenario by its name, into docs/results
     Bench(bench::Options),
 }
@@ -83,8 +77,6 @@ fn main() -> ExitCode {
         Subcommands::Within(options) => dist::within::run(&options),
         Subcommands::Licences => tools::check_dependencies(),
         Subcommands::Figures => figures::check(),
-        Subcommands::Demo => demo::run(),
-        Subcommands::Screenshots(options) => screenshots::run(&options),
         Subcommands::Bench(options) => bench::run(&options),
     };
     match done {

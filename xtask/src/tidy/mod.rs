@@ -6,7 +6,6 @@ mod links;
 mod map;
 mod names;
 mod problem;
-mod published;
 mod sizes;
 mod source;
 mod words;
@@ -39,7 +38,6 @@ pub(crate) fn run() -> Result<()> {
 fn check(root: &Path) -> Result<(usize, Vec<Problem>)> {
     let metadata = repo::metadata()?;
     let mut problems = layers::check_directions(&metadata);
-    problems.extend(published::check(&metadata));
     let files = repo::files(root, &["rs", "md", "toml", "html", "css", "yml"])?;
     let (mut names, mut code, mut parsers) = (Vec::new(), String::new(), Parsers::default());
     let mut types = Names::default();

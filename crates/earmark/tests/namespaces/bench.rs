@@ -125,6 +125,20 @@ fn settings_are_compared_in_order() {
 }
 
 #[test]
+fn the_demo_has_a_row_for_each_strategy_and_a_page() {
+    needs!("lab");
+    let directory = Directory::new();
+    let [page, json] = ["report.html", "demo.json"].map(|name| directory.file(name));
+    let line = format!("demo --duration 0.3 --rounds 1 --report {page} --json {json}");
+    run_line(&line).says(&["Both at once", &page]);
+    let [page, json] = [page, json].map(|file| std::fs::read_to_string(file).unwrap());
+    let demo: Value = serde_json::from_str(&json).unwrap();
+    let expected = "disabled delay:75 throttle:125 periodic:75 delay:75+frames:16 adaptive marked:75 stream:75";
+    assert_eq!(settings(&demo["rows"]).join(" "), expected);
+    assert!(page.contains("<svg") && page.trim_end().ends_with("</html>"), "{page}");
+}
+
+#[test]
 fn scenarios_are_read_from_files() {
     needs!("lab");
     let directory = Directory::new();
