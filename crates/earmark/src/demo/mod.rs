@@ -6,13 +6,11 @@
 //! all strategies have the same to carry; whether they did is said at the end.
 
 mod conclusions;
-mod preview;
 mod show;
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use lab::LabError;
 use lab::wait::Waiting;
 use nic::moderation::Moderation;
 use serde::Serialize;
@@ -28,7 +26,7 @@ use bench::world::World;
 use bench::world::live::Live;
 use report::progress::Progress;
 use report::terminal::Width;
-use report::{self, json, outln, output};
+use report::{self, json, outln};
 use sys::files::{self, writable};
 
 /// What the bulk flow writes at a time: the smaller, the more interrupts a NIC can make of it.
@@ -77,10 +75,7 @@ struct Demo {
 
 /// Runs the demo.
 pub(crate) fn run(args: &DemoArgs) -> Result<()> {
-    let privilege = match become_capable() {
-        Ok(privilege) => privilege,
-        Err(error) => return without_hosts(&error.into(), args),
-    };
+    let privilege = become_capable()?;
     // Now rather than in a minute: can the files be written?
     for path in std::iter::once(&args.report).chain(&args.json) {
         writable(path, REPORT_BYTES).with_context(|| {
@@ -92,10 +87,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
         wait: Some(args.wait.clone().unwrap_or(Text(Waiting::Precise))),
         ..NicOptions::default()
     };
-    let live = match Live::start(2, &options, privilege) {
-        Err(error) if error.is::<LabError>() => return without_hosts(&error, args),
-        live => live?,
-    };
+    let live = Live::start(2, &options, privilege)?;
     let rows = measure(&live, args)?;
     live.finish()?;
     let summary = conclusions::sentences(&rows);
@@ -149,20 +141,6 @@ fn row(setting: &Moderation, cases: &[CellRounds; 3], environment: &Environment)
         rounds.measurement(environment.clone())
     });
     Row { setting, round_trips, bulk, both }
-}
-
-/// Neither root nor user namespaces, or no TAP: says so, and shows what a NIC alone can show.
-fn without_hosts(error: &anyhow::Error, args: &DemoArgs) -> Result<()> {
-    outln!("No hosts can be built here: {}.", output::message(error));
-    let width = Width::of_output();
-    outln!(
-        "{}\n",
-        width.wrap(
-            "Without them there are no programs and no real traffic. What can be shown is the NIC itself:"
-        )
-    );
-    outln!("{}", preview::table(args.mark.as_ref().map(|Text(rules)| rules))?.fit(width));
-    Ok(())
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

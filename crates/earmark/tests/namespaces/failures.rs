@@ -130,10 +130,9 @@ fn what_hosts_need_is_named_where_it_is_missing() {
     let closed = format!("{TUN} 600 /mnt/tun");
     let remedy = "Permission denied (os error 13); run as root, or let this user open it: \
                   sudo chmod 666 /dev/net/tun";
-    for arguments in [&["lab", "run", "--on", "a", "true"][..], &["bench", "ping"]] {
+    for arguments in [&["lab", "run", "--on", "a", "true"][..], &["bench", "ping"], &["demo"]] {
         unprivileged(&closed, arguments).refused(&["open /dev/net/tun", remedy]);
     }
-    unprivileged(&closed, &["demo"]).says(&["No hosts can be built here", remedy, "marked:75"]);
     let open = format!("{TUN} 666 /mnt/tun");
     let name = unique("unprivileged");
     let bench = ["bench", "tcp-rr", "--json", "--duration", "0.1", "--name", &name];
@@ -153,11 +152,7 @@ fn what_hosts_need_is_named_where_it_is_missing() {
         output(&mut command)
     };
     confined(&["bench", "ping"]).refused(&["create a user namespace", "run as root"]);
-    confined(&["demo"]).says(&[
-        "No hosts can be built here",
-        "sysctl -w user.max_user_namespaces",
-        "marked:75",
-    ]);
+    confined(&["demo"]).refused(&["sysctl -w user.max_user_namespaces"]);
     let mut command = Command::new(EARMARK);
     command.args(["bench", "memcached", "--name", &name]).env("PATH", "/nowhere");
     output(&mut command).refused(&["memcached", "apt-get install memcached"]);
