@@ -39,15 +39,13 @@ use tune::peer::ServeArgs;
 #[derive(Debug, Parser)]
 #[command(name = "earmark", version, long_version = env!("EARMARK_LONG_VERSION"))]
 #[command(max_term_width = 100)]
-pub struct Cli {
-    /// What to do
+pub(crate) struct Cli {
     #[command(subcommand)]
-    pub command: Command,
+    pub(crate) command: Command,
 }
 
-/// The subcommands of `earmark`.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Every strategy on real traffic in about a minute: one table, one report
     Demo(DemoArgs),
     /// Run one experiment under one setting, or compare several
@@ -228,7 +226,7 @@ impl Command {
     /// Whether it says first that a device was left changed. Commands that change devices undo that
     /// by themselves; what those say that other programs start is read by no user.
     #[must_use]
-    pub fn reminds(&self) -> bool {
+    pub(crate) fn reminds(&self) -> bool {
         let undoes = matches!(
             self,
             Self::Apply(_)
@@ -254,7 +252,7 @@ impl Command {
 
     /// Whether it runs what older kernels cannot: hosts of ours, their traffic, or MX.
     #[must_use]
-    pub fn needs_a_recent_kernel(&self) -> bool {
+    pub(crate) fn needs_a_recent_kernel(&self) -> bool {
         let serves_a_nic = |args: &NicArgs| matches!(args.command, NicCommand::Serve { .. });
         match self {
             Self::Demo(_) | Self::Bench(_) | Self::Lab(_) | Self::Mpirun(_) | Self::Mx(_) => true,
@@ -266,97 +264,87 @@ impl Command {
     }
 }
 
-/// What `earmark demo` takes.
 #[derive(Args, Debug)]
-pub struct DemoArgs {
+pub(crate) struct DemoArgs {
     /// Seconds measured for each strategy, kind of traffic and round
     #[arg(long, default_value_t = 0.7, value_name = "SECONDS", value_parser = duration)]
-    pub duration: f64,
+    pub(crate) duration: f64,
     /// How often each strategy has its turn
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub rounds: u32,
+    pub(crate) rounds: u32,
     /// Where the HTML report goes
     #[arg(long, default_value = "earmark-report.html", value_name = "FILE")]
-    pub report: PathBuf,
+    pub(crate) report: PathBuf,
     /// Also write everything as JSON
     #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    pub(crate) json: Option<PathBuf>,
     /// Which packets are marked
     #[arg(long, value_name = "RULES")]
-    pub mark: Option<bench::options::Text<nic::marker::Rules>>,
+    pub(crate) mark: Option<bench::options::Text<nic::marker::Rules>>,
     /// How the NIC waits: sleep, precise or spin
     #[arg(long, value_name = "WAIT")]
-    pub wait: Option<bench::options::Text<lab::wait::Waiting>>,
+    pub(crate) wait: Option<bench::options::Text<lab::wait::Waiting>>,
 }
 
-/// What `earmark bench` takes.
 #[derive(Args, Debug)]
-pub struct BenchArgs {
+pub(crate) struct BenchArgs {
     /// The experiment; with --scenario, one of its own, or without it all of them
     #[arg(value_enum, required_unless_present = "scenario")]
-    pub experiment: Option<Experiment>,
+    pub(crate) experiment: Option<Experiment>,
     /// Where to run it
     #[arg(long, value_enum)]
-    pub world: Option<WorldKind>,
+    pub(crate) world: Option<WorldKind>,
     /// Start from a scenario: a name that `earmark scenario` lists, or a TOML file
     #[arg(long, value_name = "NAME|FILE")]
     #[arg(value_parser = scenario::offered(), hide_possible_values = true)]
     #[arg(conflicts_with = "svg")]
-    pub scenario: Option<String>,
-    /// What is printed
+    pub(crate) scenario: Option<String>,
     #[command(flatten)]
-    pub output: BenchOutput,
-    /// Which part of it is run
+    pub(crate) output: BenchOutput,
     #[command(flatten)]
-    pub shard: ShardArgs,
-    /// The NIC and the cable
+    pub(crate) shard: ShardArgs,
     #[command(flatten, next_help_heading = "NIC and cable")]
-    pub nic: NicOptions,
-    /// Parameters of the experiment
+    pub(crate) nic: NicOptions,
     #[command(flatten, next_help_heading = "Experiment")]
-    pub options: ExperimentOptions,
+    pub(crate) options: ExperimentOptions,
 }
 
-/// What `earmark bench` prints.
 #[derive(Args, Debug)]
-pub struct BenchOutput {
+pub(crate) struct BenchOutput {
     /// Print the result as JSON
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
     /// Print a histogram of each setting's latencies, too
     #[arg(long, conflicts_with = "json")]
-    pub histogram: bool,
+    pub(crate) histogram: bool,
     /// Print the ratio of each setting to each other one, too: a matrix for each figure
     #[arg(long, conflicts_with = "json")]
-    pub ratios: bool,
+    pub(crate) ratios: bool,
     /// Draw latency against interrupts, or host load where hosts cost time, into an SVG file
     #[arg(long, value_name = "FILE")]
-    pub svg: Option<PathBuf>,
+    pub(crate) svg: Option<PathBuf>,
 }
 
-/// What `earmark merge` takes.
 #[derive(Args, Debug)]
-pub struct MergeArgs {
+pub(crate) struct MergeArgs {
     /// What the shards have printed
     #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
+    pub(crate) files: Vec<PathBuf>,
     /// Merge those that are there, if some are missing; the result says so
     #[arg(long)]
-    pub partial: bool,
+    pub(crate) partial: bool,
     /// Also write the result as JSON
     #[arg(long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
     /// Of shards of reproduce: where the HTML report goes
     #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
-    /// What is printed; all but --json is for shards of bench
+    pub(crate) report: Option<PathBuf>,
     #[command(flatten)]
-    pub printed: BenchOutput,
+    pub(crate) printed: BenchOutput,
 }
 
-/// What `earmark lab` does.
 #[derive(Debug, Subcommand)]
-pub enum LabCommand {
+pub(crate) enum LabCommand {
     /// Run commands on the hosts; the exit status is that of the first one that fails
     ///
     /// Hosts share this machine's files, /tmp and /dev/shm among them. Each has a /run of its own,
@@ -372,26 +360,22 @@ pub enum LabCommand {
         /// The host to run on
         #[arg(long, default_value = "a", value_parser = ["a", "b"])]
         on: String,
-        /// The NIC and the cable
         #[command(flatten)]
         nic: Box<NicOptions>,
     },
 }
 
-/// What `earmark nic` takes.
 #[derive(Args, Debug)]
-pub struct NicArgs {
+pub(crate) struct NicArgs {
     /// The lab, if several run
     #[arg(long, global = true, value_name = "NAME")]
-    pub lab: Option<String>,
-    /// What to do with it
+    pub(crate) lab: Option<String>,
     #[command(subcommand)]
-    pub command: NicCommand,
+    pub(crate) command: NicCommand,
 }
 
-/// What `earmark nic` does.
 #[derive(Debug, Subcommand)]
-pub enum NicCommand {
+pub(crate) enum NicCommand {
     /// Print settings and counters, as `ethtool -c` and `-S` do
     Show {
         /// One port, such as b0; without it, all
@@ -444,7 +428,6 @@ pub enum NicCommand {
         /// The socket of port b0, which is made
         #[arg(value_name = "SOCKET_B")]
         b: PathBuf,
-        /// The NIC and the cable
         #[command(flatten)]
         nic: Box<NicOptions>,
     },

@@ -10,7 +10,7 @@ use crate::cli::Cli;
 
 /// The command line of this process; a wrong one ends it with a message, and so does `--help`.
 #[must_use]
-pub fn read() -> Cli {
+pub(crate) fn read() -> Cli {
     parse(std::env::args_os()).unwrap_or_else(|error| match error.print() {
         Err(unwritten) if !error.use_stderr() => output::end(unwritten),
         _ => std::process::exit(error.exit_code()),
@@ -44,7 +44,18 @@ fn with_negative_numbers(command: Command) -> Command {
 }
 
 #[cfg(test)]
+#[path = "../tests/support/documents.rs"]
+mod documents;
+
+#[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use clap::Parser;
+    use clap::error::ErrorKind;
+
+    use super::documents::{divide, words};
     use super::*;
 
     #[test]
@@ -76,5 +87,62 @@ mod tests {
                 Err(error) => assert!(error.to_string().contains(says), "{error}"),
             }
         }
+    }
+
+    /// The documents for users, by name.
+    fn documents() -> Vec<(String, String)> {
+        let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        let pages =
+            fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().file_name());
+        let pages = pages.map(|name| format!("docs/{}", name.to_str().unwrap()));
+        let mut paths: Vec<_> = pages.filter(|path| path.ends_with(".md")).collect();
+        paths.extend(["README.md", "CONTRIBUTING.md"].map(str::to_owned));
+        paths
+            .into_iter()
+            .map(|path| (path.clone(), fs::read_to_string(root.join(path)).unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn every_command_of_a_document_is_taken_and_is_in_the_help() {
+        let command = Cli::command();
+        let shown = command.get_subcommands().filter(|it| !it.is_hide_set());
+        let listed: Vec<&str> = shown.map(Command::get_name).collect();
+        // Sentences leave out what does not matter to them, and use names for values.
+        let fine = [
+            ErrorKind::MissingRequiredArgument,
+            ErrorKind::MissingSubcommand,
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+            ErrorKind::DisplayHelp,
+            ErrorKind::InvalidValue,
+            ErrorKind::ValueValidation,
+            ErrorKind::TooFewValues,
+        ];
+        let (mut taken, mut wrong) = ([0, 0], Vec::new());
+        for (name, text) in documents() {
+            let (prose, blocks) = divide(&text);
+            let prose = prose.replace('\n', " ");
+            let spans = prose.split('`').skip(1).step_by(2);
+            let spans = spans.filter(|span| !span.contains('[') && !span.contains("COMMAND"));
+            let commands = blocks.iter().map(|line| (true, words(line)));
+            let commands = commands.chain(spans.map(|span| (false, words(span))));
+            for (whole, command) in commands.filter_map(|(whole, it)| Some((whole, it?))) {
+                let is_command = command[1].bytes().all(|letter| letter.is_ascii_lowercase());
+                if whole && is_command && !listed.contains(&command[1].as_str()) {
+                    wrong.push(format!("{name}: {} is hidden", command[1]));
+                }
+                match Cli::try_parse_from(command.iter().filter(|word| *word != "...")) {
+                    Err(error)
+                        if error.kind() != ErrorKind::DisplayVersion
+                            && (whole || !fine.contains(&error.kind())) =>
+                    {
+                        wrong.push(format!("{name}: {}\n{error}", command.join(" ")));
+                    }
+                    _ => taken[usize::from(whole)] += 1,
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(taken[0] > 30 && taken[1] > 60, "only {taken:?} commands were found");
     }
 }

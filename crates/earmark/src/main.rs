@@ -1,16 +1,120 @@
-//! The `earmark` command.
+//! The `earmark` command: it parses arguments, calls the crate that does the work, and prints.
+//!
+//! [`cli`] declares the commands and their help, `command` has one module for each, `demo` is the
+//! first thing a new user runs. Everything else is in the crates that `ARCHITECTURE.md` lists.
+#![forbid(unsafe_code)]
+// Standard output may be closed; see `report::output`.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod cli;
+mod command;
+mod command_line;
+mod demo;
+mod probe_blind;
+mod table;
+
+use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::{Context, Result};
+use clap::CommandFactory;
+
+use bench::{agent, scenario};
+use cli::{Cli, Command, LabCommand};
+use report::{errln, outln, output};
+
 fn main() -> ExitCode {
-    match report::output::while_read(|| earmark::run(earmark::command_line::read().command)) {
+    match output::while_read(|| run(command_line::read().command)) {
         Ok(code) => code,
         Err(error) => {
-            report::output::error_line(format_args!(
-                "earmark: {}",
-                report::output::message(&error)
-            ));
+            output::error_line(format_args!("earmark: {}", output::message(&error)));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Runs a command; its exit status.
+fn run(command: Command) -> Result<ExitCode> {
+    if command.reminds() {
+        tune::recover::reminders().iter().for_each(|line| errln!("{line}"));
+    }
+    if command.needs_a_recent_kernel() {
+        sys::kernel::check()?;
+    }
+    match command {
+        Command::Demo(args) => demo::run(&args)?,
+        Command::Bench(args) => command::bench::run(&args)?,
+        Command::Merge(args) => return command::merge::run(&args),
+        Command::Lab(LabCommand::Run(args)) => return command::lab::run(&args),
+        Command::Lab(LabCommand::Shell { on, nic }) => return command::lab::shell(&on, &nic),
+        Command::Mpirun(args) => return command::mpirun::run(&args),
+        Command::Explain(args) => return command::explain::run(&args),
+        Command::Nic(args) => command::nic::run(&args)?,
+        Command::Show(args) => return command::show::run(&args),
+        Command::Watch(args) => command::watch::run(&args)?,
+        Command::Exporter(args) => command::exporter::run(&args)?,
+        Command::Mx(command) => return command::mx::run(&command),
+        Command::Tune(args) => return command::tune::run(&args),
+        Command::Serve(args) => {
+            let server = tune::peer::Server::bind(&args, output::error_line)?;
+            server.instructions()?.iter().for_each(|line| outln!("{line}"));
+            match server.run()? {}
+        }
+        Command::At { address, words } => return tune::peer::at(address, &words[1]),
+        Command::Apply(args) => command::apply::apply(&args)?,
+        Command::Lane(args) => command::lane::run(&args)?,
+        Command::Confirm(args) => command::apply::confirm(&args)?,
+        Command::Persist(args) => command::persist::run(&args)?,
+        Command::Rollback(args) => command::apply::rollback(&args)?,
+        Command::Guard { directory, device } => return tune::guard::run(&directory, &device),
+        Command::Probe(args) => return command::probe::run(&args),
+        Command::Echo(args) => probe::echo::serve(&args, output::error_line)?,
+        Command::ProbeBlind(args) => probe_blind::run(&args)?,
+        Command::ProbeBulk(args) => probe_blind::bulk::run(&args)?,
+        Command::Scenario { name } => scenarios(name.as_deref())?,
+        Command::Kernel { suite } => {
+            let kernel = lab::kernel::find_or_build(suite.as_ref(), output::error_line)?;
+            outln!("{}", kernel.display());
+        }
+        Command::Reproduce(args) => return command::reproduce::run(&args),
+        Command::Schema { command } => command::schema::print(command)?,
+        Command::Calibrate(args) => command::calibrate::run(&args)?,
+        Command::Adaptive(args) => command::adaptive::run(&args)?,
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "earmark", &mut script);
+            output::bytes(&script);
+        }
+        Command::Man { all } => manual(all.as_deref())?,
+        Command::RemoteShell { socket, words } => {
+            return command::mpirun::shell::ask(&socket, words);
+        }
+        Command::GuestInit { .. } => return Ok(command::guest::init()),
+        Command::GuestExec { socket, words } => return Ok(command::guest::exec(&socket, words)),
+        Command::Agent { spec } => return Ok(agent::run(&spec)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn manual(directory: Option<&Path>) -> Result<()> {
+    if let Some(directory) = directory {
+        return clap_mangen::generate_to(Cli::command(), directory)
+            .with_context(|| format!("write manual pages into {}", directory.display()));
+    }
+    let mut page = Vec::new();
+    clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+    output::bytes(&page);
+    Ok(())
+}
+
+fn scenarios(name: Option<&str>) -> Result<()> {
+    if let Some(name) = name {
+        let scenario = scenario::Scenario::find(name)?;
+        outln!("{}\n\n{}", scenario.title, scenario.description.trim());
+        return Ok(());
+    }
+    for (name, text) in scenario::Scenario::built_in() {
+        outln!("{name:<8} {}", scenario::Scenario::parse(text)?.title);
+    }
+    Ok(())
 }

@@ -15,9 +15,8 @@ use bench::world::adaptive::{Change, Decider};
 use report::{json, outln};
 use traffic::Traffic;
 
-/// What `earmark adaptive` takes.
 #[derive(Args, Debug)]
-pub struct AdaptiveArgs {
+pub(crate) struct AdaptiveArgs {
     /// The NIC of the guests; with one of Intel's, the intervals that its driver asks for in each
     /// of its modes, and what comes of them, beside `marked:75`
     #[arg(long, value_enum, default_value_t)]
@@ -55,9 +54,6 @@ struct Compared {
 }
 
 /// Plays each kind of traffic twice and prints what was in force.
-///
-/// # Errors
-/// If there is no kernel for guests, or a guest does not do what it should.
 pub(crate) fn run(args: &AdaptiveArgs) -> Result<()> {
     let privilege = become_capable()?;
     let mut traffic = Traffic::all(args.duration)?;

@@ -23,14 +23,14 @@ use tune::{Journal, Store};
 
 /// Which device, and where its journal is.
 #[derive(Args, Clone, Debug)]
-pub struct DeviceArgs {
+pub(crate) struct DeviceArgs {
     /// The device is a port of the NIC of a running lab, such as b0; its name, if several run
     #[arg(long, value_name = "LAB", num_args = 0..=1, default_missing_value = "")]
     #[arg(require_equals = true)]
-    pub lab: Option<String>,
+    pub(crate) lab: Option<String>,
     /// Where journals are; without it /run/earmark, or a place in $XDG_RUNTIME_DIR
     #[arg(long, value_name = "DIRECTORY")]
-    pub state_dir: Option<PathBuf>,
+    pub(crate) state_dir: Option<PathBuf>,
 }
 
 impl DeviceArgs {
@@ -68,47 +68,42 @@ impl DeviceArgs {
     }
 }
 
-/// What `earmark apply` takes.
 #[derive(Args, Clone, Debug)]
-pub struct ApplyArgs {
+pub(crate) struct ApplyArgs {
     /// The device, such as eth0
     #[arg(value_name = "DEV")]
-    pub device: String,
+    pub(crate) device: String,
     /// Names and values, in turn, as in: rx-usecs 50 queue:1:rx-usecs 0 gro-flush-timeout 20us
     /// sysctl:net.core.netdev_budget 600; or NAME=VALUE. A time alone counts microseconds, that of
     /// gro-flush-timeout and irq-suspend-timeout nanoseconds
     #[arg(required = true, num_args = 1.., value_name = "SETTING VALUE")]
     #[arg(allow_negative_numbers = true)]
-    pub settings: Vec<String>,
+    pub(crate) settings: Vec<String>,
     /// Say what would be changed, and change nothing
     #[arg(long)]
-    pub dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Undo the change after so many seconds unless `earmark confirm` comes before
     #[arg(long, value_name = "SECONDS", value_parser = duration, conflicts_with = "dry_run")]
-    pub confirm_within: Option<f64>,
+    pub(crate) confirm_within: Option<f64>,
     /// Undo the change if the device takes anything but exactly these values
     #[arg(long)]
-    pub exact: bool,
+    pub(crate) exact: bool,
     /// Print the result as JSON
     #[arg(long)]
-    pub json: bool,
-    /// The device and its journal
+    pub(crate) json: bool,
     #[command(flatten)]
-    pub at: DeviceArgs,
+    pub(crate) at: DeviceArgs,
 }
 
-/// What `earmark rollback` takes.
 #[derive(Args, Debug)]
-pub struct RollbackArgs {
+pub(crate) struct RollbackArgs {
     /// The device; without it, all that Earmark has changed
     #[arg(value_name = "DEV")]
-    pub device: Option<String>,
-    /// The device and its journal
+    pub(crate) device: Option<String>,
     #[command(flatten)]
-    pub at: DeviceArgs,
+    pub(crate) at: DeviceArgs,
 }
 
-/// What `earmark apply --json` prints.
 #[derive(Serialize)]
 struct Applied<'a> {
     device: &'a str,

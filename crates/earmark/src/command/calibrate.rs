@@ -10,9 +10,8 @@ use report::progress::Progress;
 use report::terminal::{Table, Width, number};
 use report::{json, outln};
 
-/// What `earmark calibrate` takes.
 #[derive(Args, Debug)]
-pub struct CalibrateArgs {
+pub(crate) struct CalibrateArgs {
     /// Seconds measured, for each of six measurements of a round
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = bench::options::duration)]
     duration: f64,

@@ -15,34 +15,33 @@ use explain::{own, program, sockets};
 use report::terminal::Width;
 use report::{errln, json, outln};
 
-/// What `earmark explain` takes.
 #[derive(Args, Debug)]
-pub struct ExplainArgs {
+pub(crate) struct ExplainArgs {
     /// A host that runs an echo, or a network device of this one
     #[arg(value_name = "HOST|DEV", required_unless_present = "program")]
-    pub subject: Option<String>,
+    pub(crate) subject: Option<String>,
     /// For how many seconds; a program runs on after that, untraced
     #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
     #[arg(value_parser = number(Unit::Seconds, 0.1..=86_400.0))]
-    pub duration: f64,
+    pub(crate) duration: f64,
     /// The port of the echo; that of `earmark echo` if nothing is said
     #[arg(long, default_value_t = probe::echo::PORT)]
-    pub port: u16,
+    pub(crate) port: u16,
     /// Ask over UDP instead of TCP
     #[arg(long)]
-    pub udp: bool,
+    pub(crate) udp: bool,
     /// Bytes of a request
     #[arg(long, default_value_t = 64, value_name = "BYTES", value_parser = bytes)]
-    pub size: usize,
+    pub(crate) size: usize,
     /// Requests a second, one at a time
     #[arg(long, default_value_t = 500.0, value_name = "PER-SECOND")]
-    pub rate: f64,
+    pub(crate) rate: f64,
     /// Print the result as JSON
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
     /// A program, whose sockets are explained while it runs
     #[arg(last = true, conflicts_with = "subject", value_name = "CMD")]
-    pub program: Vec<OsString>,
+    pub(crate) program: Vec<OsString>,
 }
 
 /// Does what `args` say; the exit status is that of the program, if one is run.

@@ -24,9 +24,8 @@ use tune::recover;
 
 use background::BackgroundArgs;
 
-/// What `earmark exporter` takes.
 #[derive(Args, Debug)]
-pub struct ExporterArgs {
+pub(crate) struct ExporterArgs {
     /// Listen here instead of 127.0.0.1:7013
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["textfile", "print"])]
     listen: Option<SocketAddr>,

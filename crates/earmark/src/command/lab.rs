@@ -27,7 +27,7 @@ use report::errln;
 
 /// The time in which programs run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Time {
+pub(crate) enum Time {
     /// The clock of this machine.
     #[default]
     Real,
@@ -35,30 +35,28 @@ pub enum Time {
     Virtual,
 }
 
-/// What `earmark lab run` takes.
 #[derive(Args, Debug)]
-pub struct LabRunArgs {
+pub(crate) struct LabRunArgs {
     /// A shell command for a host: a, b, c and so on, which know each other by these names; may be
     /// given more than once. There are as many hosts as are named, and always a and b
     #[arg(long, num_args = 2, required = true, value_names = ["HOST", "CMD"])]
-    pub on: Vec<String>,
+    pub(crate) on: Vec<String>,
     /// End when the commands of this host (or `all`) have ended; the others are stopped
     ///
     /// Without it: host a, where clients usually are, or the first one on which something runs.
     /// The commands of the other hosts start first.
     #[arg(long, value_name = "HOST")]
-    pub until: Option<String>,
+    pub(crate) until: Option<String>,
     /// Whose time it is: in virtual time hosts are guests with kernels of their own, nothing
     /// depends on the speed of this machine, and a run with the same seed is the same again
     #[arg(long, value_enum, default_value_t)]
-    pub time: Time,
+    pub(crate) time: Time,
     /// Change a port so many seconds after the commands that are waited for start, as `earmark nic
     /// set` would: --at 0.5 'b0 link down'; may be given more than once, with --time virtual
     #[arg(long, num_args = 2, value_names = ["SECONDS", "SETTINGS"])]
-    pub at: Vec<String>,
-    /// The NIC and the cable
+    pub(crate) at: Vec<String>,
     #[command(flatten)]
-    pub nic: NicOptions,
+    pub(crate) nic: NicOptions,
 }
 
 /// What the commands of the other host get to start listening, before the first client starts.

@@ -26,47 +26,45 @@ use tune::{Kept, Store};
 /// How many ports are printed.
 const PORTS: usize = 8;
 
-/// What `earmark lane` takes.
 #[derive(Args, Debug)]
-pub struct LaneArgs {
+pub(crate) struct LaneArgs {
     /// The device, such as eth0
     #[arg(value_name = "DEV")]
-    pub device: String,
+    pub(crate) device: String,
     /// Which packets, in the language of marks, and by src-ip=ADDRESS and dst-ip=ADDRESS; without
     /// it, the lanes that there are
     #[arg(value_name = "RULES")]
-    pub packets: Option<String>,
+    pub(crate) packets: Option<String>,
     /// Its queue, from 0 on; without it the last one
     #[arg(long, value_name = "N", requires = "packets")]
-    pub queue: Option<u16>,
+    pub(crate) queue: Option<u16>,
     /// Microseconds that its packets may wait for their interrupt
     #[arg(long, default_value_t = 0, value_name = "MICROSECONDS", requires = "packets")]
-    pub rx_usecs: u32,
+    pub(crate) rx_usecs: u32,
     /// Microseconds that all other packets may wait; without it, as now
     #[arg(long, value_name = "MICROSECONDS", requires = "packets")]
-    pub rest_usecs: Option<u32>,
+    pub(crate) rest_usecs: Option<u32>,
     /// The processor for its interrupt and its transmit queue; those of other queues leave it
     #[arg(long, value_name = "N", requires = "packets")]
-    pub cpu: Option<u32>,
+    pub(crate) cpu: Option<u32>,
     /// Make no rules: say which port numbers hash to the queue, for connections with this host
     #[arg(long, value_name = "ADDRESS", requires = "packets")]
-    pub by_hash: Option<IpAddr>,
+    pub(crate) by_hash: Option<IpAddr>,
     /// Say what would be changed, and change nothing; what the driver refuses is not known then
     #[arg(long, requires = "packets")]
-    pub dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Undo the change after so many seconds unless `earmark confirm` comes before
     #[arg(long, value_name = "SECONDS", value_parser = duration)]
     #[arg(conflicts_with = "dry_run", requires = "packets")]
-    pub confirm_within: Option<f64>,
+    pub(crate) confirm_within: Option<f64>,
     /// Remove the lanes that Earmark has made; rules of others stay
     #[arg(long, conflicts_with = "packets")]
-    pub remove: bool,
+    pub(crate) remove: bool,
     /// Print the result as JSON
     #[arg(long)]
-    pub json: bool,
-    /// The device and its journal
+    pub(crate) json: bool,
     #[command(flatten)]
-    pub at: DeviceArgs,
+    pub(crate) at: DeviceArgs,
 }
 
 /// A rule that is there.

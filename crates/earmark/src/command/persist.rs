@@ -28,34 +28,32 @@ const LARGEST: u64 = 1 << 20;
 const FILE: u32 = 0o644;
 const PROGRAM: u32 = 0o755;
 
-/// What `earmark persist` takes.
 #[derive(Args, Debug)]
-pub struct PersistArgs {
+pub(crate) struct PersistArgs {
     /// The device, such as eth0
     #[arg(value_name = "DEV")]
-    pub device: String,
+    pub(crate) device: String,
     /// The settings, by name; without any, those that Earmark has changed
     #[arg(value_name = "SETTING")]
-    pub settings: Vec<String>,
+    pub(crate) settings: Vec<String>,
     /// Who shall bring them back; without it, systemd
     #[arg(long = "as", value_name = "FORMAT", value_enum)]
-    pub format: Option<Format>,
+    pub(crate) format: Option<Format>,
     /// Write the files; without it, they are printed
     #[arg(long)]
-    pub write: bool,
+    pub(crate) write: bool,
     /// Remove what was written: all files of the device, or those of a format, or the settings that
     /// are named
     #[arg(long, conflicts_with = "write")]
-    pub remove: bool,
+    pub(crate) remove: bool,
     /// Write what is for a repository to this file, and not to standard output
     #[arg(long, value_name = "FILE", conflicts_with_all = ["write", "remove"])]
-    pub output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
     /// Write below this directory, as for the image of another machine
     #[arg(long, value_name = "DIRECTORY", default_value = "/")]
-    pub root: PathBuf,
-    /// The device and its journal
+    pub(crate) root: PathBuf,
     #[command(flatten)]
-    pub at: DeviceArgs,
+    pub(crate) at: DeviceArgs,
 }
 
 impl PersistArgs {

@@ -25,9 +25,8 @@ use tune::Setting;
 use tune::lone;
 use tune::transaction::{Transaction, Verdict};
 
-/// What `earmark probe` takes.
 #[derive(clap::Args, Debug)]
-pub struct ProbeArgs {
+pub(crate) struct ProbeArgs {
     /// The host to ask
     #[arg(required_unless_present_any = ["replay", "hosts"])]
     host: Option<String>,
@@ -68,7 +67,6 @@ pub struct ProbeArgs {
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// The device of --vary
     #[command(flatten)]
     at: DeviceArgs,
 }

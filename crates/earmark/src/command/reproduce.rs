@@ -23,9 +23,8 @@ use reproduce::page;
 use reproduce::seed::Seed;
 use reproduce::{Runs, Terms};
 
-/// What `earmark reproduce` takes.
 #[derive(Args, Debug)]
-pub struct ReproduceArgs {
+pub(crate) struct ReproduceArgs {
     /// A document (e1000, bge, odroid, openmx), or DOCUMENT/PART such as openmx/table1; without it
     /// all
     #[arg(value_name = "SEED|SEED/TABLE", value_parser = offered(), hide_possible_values = true)]
@@ -45,7 +44,6 @@ pub struct ReproduceArgs {
     /// Where the HTML report goes [default: earmark-reproduction.html; with --json, nowhere]
     #[arg(long, value_name = "FILE", conflicts_with = "shard")]
     report: Option<PathBuf>,
-    /// Which part of it is run
     #[command(flatten)]
     shard: ShardArgs,
 }

@@ -5,7 +5,7 @@ use report::{json, outln};
 
 /// A command whose JSON has a schema.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub enum SchemaOf {
+pub(crate) enum SchemaOf {
     /// `earmark explain --json`
     Explain,
     /// `earmark probe --json`
@@ -17,9 +17,6 @@ pub enum SchemaOf {
 }
 
 /// Prints the JSON Schema of a command.
-///
-/// # Errors
-/// If it cannot be written.
 pub(crate) fn print(of: SchemaOf) -> Result<()> {
     let schema = match of {
         SchemaOf::Explain => json::schema::<explain::report::Explanation>(),

@@ -23,9 +23,8 @@ use show::Report;
 use show::nics;
 use show::{screen, summary};
 
-/// What `earmark show` takes.
 #[derive(Args, Debug)]
-pub struct ShowArgs {
+pub(crate) struct ShowArgs {
     /// The device, such as eth0; without it, one line for each NIC
     device: Option<String>,
     /// Seconds over which interrupts are counted

@@ -36,97 +36,94 @@ use tune::{Goal, Sense};
 /// The exit status if no setting meets the limits of the goal. docs/tune.md promises it.
 const GOAL_MISSED: u8 = 3;
 
-/// What `earmark tune` takes.
 #[derive(Args, Debug)]
-pub struct TuneArgs {
+pub(crate) struct TuneArgs {
     /// The device, such as eth0; with --world, the port or ports of our NIC: a0, b0 or both
     #[arg(value_name = "DEV")]
-    pub device: String,
+    pub(crate) device: String,
     /// What you want: "p99 < 200us", "min latency, cpu < 30%", "min cpu, p99 < 150us", "max
     /// throughput". Numbers alone are us, cores, Mbit/s or times a second
     #[arg(long, value_name = "GOAL", required_unless_present = "command")]
-    pub goal: Option<String>,
+    pub(crate) goal: Option<String>,
     /// The far host, on which `earmark serve` runs
     #[arg(long, value_name = "HOST", required_unless_present_any = ["command", "world"])]
-    pub peer: Option<String>,
-    /// Its pairing code
+    pub(crate) peer: Option<String>,
     #[command(flatten)]
-    pub code: CodeArgs,
+    pub(crate) code: CodeArgs,
     /// Try it on a NIC of ours between two hosts of ours instead, live or in virtual time
     #[arg(long, value_enum, conflicts_with_all = ["peer", "command", "confirm_within", "lab"])]
-    pub world: Option<WorldKind>,
+    pub(crate) world: Option<WorldKind>,
     /// With --world, how our NIC is at first
     #[arg(long, value_name = "SETTING", requires = "world", default_value = "delay:75")]
-    pub strategy: Text<Moderation>,
+    pub(crate) strategy: Text<Moderation>,
     /// What the device is tuned for
     #[arg(long, value_enum, default_value = "tcp-rr")]
-    pub workload: Workload,
+    pub(crate) workload: Workload,
     /// A command of yours instead, and a number that it prints: that of netperf, sockperf, ping,
     /// iperf3, wrk, memtier_benchmark, fio or redis-benchmark, one alone on its line, or --metric
     #[arg(long, value_name = "CMD", conflicts_with_all = ["peer", "workload", "goal"])]
-    pub command: Option<String>,
+    pub(crate) command: Option<String>,
     /// Which number of your command counts: a regular expression with a group for it, as in
     /// 'p99: ([0-9.]+)', or a path of fields and indices into JSON: `.jobs[0].read.lat_ns.mean`
     #[arg(long, value_name = "REGEX|PATH", requires = "command")]
-    pub metric: Option<Locator>,
+    pub(crate) metric: Option<Locator>,
     /// The number of your command is better when it is larger
     #[arg(long, requires = "command")]
-    pub higher_is_better: bool,
+    pub(crate) higher_is_better: bool,
     /// Connections that ask at once
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    pub clients: u32,
+    pub(crate) clients: u32,
     /// Requests a second, whatever the answers do
     #[arg(long, value_name = "PER_SECOND", value_parser = whole::<u32>(Unit::PerSecond, 1..=1_000_000))]
-    pub rate: Option<u32>,
+    pub(crate) rate: Option<u32>,
     /// Mbit/s of a bulk flow
     #[arg(long, value_name = "MBIT", value_parser = whole::<u32>(Unit::Mbit, 1..=u32::MAX.into()))]
-    pub bulk_rate: Option<u32>,
+    pub(crate) bulk_rate: Option<u32>,
     /// Seconds of one measurement
     #[arg(long, default_value_t = 1.0, value_name = "SECONDS", value_parser = duration)]
-    pub duration: f64,
+    pub(crate) duration: f64,
     /// Seconds before each that do not count
     #[arg(long, default_value_t = 0.2, value_name = "SECONDS", value_parser = seconds)]
-    pub warmup: f64,
+    pub(crate) warmup: f64,
     /// The longest rx-usecs (or deferral) to try
     #[arg(long, default_value_t = 512, value_name = "USECS")]
     #[arg(value_parser = whole::<u64>(Unit::Micros, 1..=100_000))]
-    pub max_usecs: u64,
+    pub(crate) max_usecs: u64,
     /// Try busy polling, too, which is a setting of the whole machine
     #[arg(long, conflicts_with = "world")]
-    pub busy_poll: bool,
+    pub(crate) busy_poll: bool,
     /// Try these values of a setting, too, which may be of a queue or any number of the network:
     /// queue:1:rx-usecs=0,8 or sysctl:net.core.netdev_budget=150,600
     #[arg(long, value_name = "NAME=VALUE,...", conflicts_with = "world")]
-    pub knob: Vec<Text<Knob>>,
+    pub(crate) knob: Vec<Text<Knob>>,
     /// Settings to try at most; without it 10, or 12 on a device that has much to set
     #[arg(long, value_parser = clap::value_parser!(u32).range(3..=1_000))]
-    pub trials: Option<u32>,
+    pub(crate) trials: Option<u32>,
     /// Try this setting, others named like this, and how the device is, instead of searching;
     /// such as "rx-usecs 50 rx-frames 32"
     #[arg(long, value_name = "SETTING", conflicts_with_all = ["max_usecs", "busy_poll", "knob", "trials"])]
-    pub among: Vec<Text<Change>>,
+    pub(crate) among: Vec<Text<Change>>,
     /// Try every setting, in turns, so many times; it takes long
     #[arg(long, value_name = "ROUNDS", value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub exhaustive: Option<u32>,
+    pub(crate) exhaustive: Option<u32>,
     /// Find out, and leave the device as it is
     #[arg(long)]
-    pub dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Put the pick into force even if it does not meet the goal, as long as it comes nearer to it
     /// than how the device is; the exit status is 3 all the same
     #[arg(long, conflicts_with_all = ["dry_run", "world"])]
-    pub best_effort: bool,
+    pub(crate) best_effort: bool,
     /// Undo the pick after so many seconds unless `earmark confirm` comes before
     #[arg(long, value_name = "SECONDS", value_parser = duration, conflicts_with = "dry_run")]
-    pub confirm_within: Option<f64>,
+    pub(crate) confirm_within: Option<f64>,
     /// Write a page with table and picture
     #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
+    pub(crate) report: Option<PathBuf>,
     /// Print the result as JSON
     #[arg(long)]
-    pub json: bool,
-    /// The device and its journal
+    pub(crate) json: bool,
     #[command(flatten)]
-    pub at: DeviceArgs,
+    pub(crate) at: DeviceArgs,
 }
 
 impl TuneArgs {

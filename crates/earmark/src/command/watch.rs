@@ -19,9 +19,8 @@ use tune::recover;
 /// Lines of a terminal after which the header is said again.
 const HEADER_EVERY: usize = 20;
 
-/// What `earmark watch` takes.
 #[derive(Args, Debug)]
-pub struct WatchArgs {
+pub(crate) struct WatchArgs {
     /// The device, such as eth0
     device: String,
     /// Seconds between two lines

@@ -12,9 +12,8 @@ use rustix::thread::set_current_timer_slack;
 
 use sys::icmp;
 
-/// What `earmark probe-bulk` takes.
 #[derive(clap::Args, Debug)]
-pub struct BulkArgs {
+pub(crate) struct BulkArgs {
     /// The host to ping
     host: Ipv4Addr,
     /// Packets a second

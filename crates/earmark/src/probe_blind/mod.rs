@@ -58,9 +58,8 @@ enum BlindWorld {
     Virtual,
 }
 
-/// What `earmark probe-blind` takes.
 #[derive(clap::Args, Debug)]
-pub struct BlindArgs {
+pub(crate) struct BlindArgs {
     /// Where cases are played
     #[arg(long, value_enum, default_value_t = BlindWorld::Live)]
     world: BlindWorld,
@@ -81,7 +80,6 @@ pub struct BlindArgs {
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// Which part of it is run
     #[command(flatten)]
     shard: ShardArgs,
 }

@@ -2,43 +2,8 @@
 
 use std::fs;
 
-use clap::Parser;
-use clap::error::ErrorKind;
-use earmark::cli::Cli;
-
-use crate::support::{Directory, EARMARK, Lab, needs, read, repository, run};
-
-/// The documents for users, by name.
-fn documents() -> Vec<(String, String)> {
-    let pages = fs::read_dir(repository("docs")).unwrap().map(|entry| entry.unwrap().file_name());
-    let pages = pages.map(|name| format!("docs/{}", name.to_str().unwrap()));
-    let mut paths: Vec<_> = pages.filter(|path| path.ends_with(".md")).collect();
-    paths.extend(["README.md", "CONTRIBUTING.md"].map(str::to_owned));
-    paths.into_iter().map(|path| (path.clone(), read(&path))).collect()
-}
-
-/// The text without its code blocks, and the lines of these, continued ones joined.
-fn divide(text: &str) -> (String, Vec<String>) {
-    let (mut prose, mut blocks) = (String::new(), String::new());
-    for (number, part) in text.split("```").enumerate() {
-        if number % 2 == 0 { &mut prose } else { &mut blocks }.push_str(part);
-    }
-    (prose, blocks.replace("\\\n", " ").lines().map(str::to_owned).collect())
-}
-
-/// The words of the one `earmark` command of a line, without prompt, comment and redirections; what
-/// stands for a pairing code is one.
-fn words(line: &str) -> Option<Vec<String>> {
-    let line = match line.split_once("$ ") {
-        Some((name, command)) if name.chars().all(char::is_alphanumeric) => command,
-        _ => line,
-    };
-    let words = shlex::split(&line.replace("--code CODE", "--code ABCD-EFGH-JKLM-NPQR"))?;
-    let words = words.strip_prefix(&["sudo".to_owned()]).unwrap_or(&words);
-    let ends = |word: &String| ["|", ">", "&&", ";", "&"].contains(&word.as_str());
-    let command: Vec<_> = words.iter().take_while(|word| !ends(word)).cloned().collect();
-    (command.first()? == "earmark" && command.len() > 1).then_some(command)
-}
+use crate::support::documents::{divide, words};
+use crate::support::{Directory, EARMARK, Lab, needs, read, run};
 
 /// Names of the subcommands that `--help` lists.
 fn listed() -> Vec<String> {
@@ -47,47 +12,6 @@ fn listed() -> Vec<String> {
     let (commands, _) = commands.split_once("\n\n").unwrap();
     let names = commands.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
     names.filter(|name| !name.is_empty() && *name != "help").map(str::to_owned).collect()
-}
-
-#[test]
-fn every_command_of_a_document_is_taken_and_is_in_the_help() {
-    let listed = listed();
-    // Sentences leave out what does not matter to them, and use names for values.
-    let fine = [
-        ErrorKind::MissingRequiredArgument,
-        ErrorKind::MissingSubcommand,
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
-        ErrorKind::DisplayHelp,
-        ErrorKind::InvalidValue,
-        ErrorKind::ValueValidation,
-        ErrorKind::TooFewValues,
-    ];
-    let (mut taken, mut wrong) = ([0, 0], Vec::new());
-    for (name, text) in documents() {
-        let (prose, blocks) = divide(&text);
-        let prose = prose.replace('\n', " ");
-        let spans = prose.split('`').skip(1).step_by(2);
-        let spans = spans.filter(|span| !span.contains('[') && !span.contains("COMMAND"));
-        let commands = blocks.iter().map(|line| (true, words(line)));
-        let commands = commands.chain(spans.map(|span| (false, words(span))));
-        for (whole, command) in commands.filter_map(|(whole, it)| Some((whole, it?))) {
-            let is_command = command[1].bytes().all(|letter| letter.is_ascii_lowercase());
-            if whole && is_command && !listed.contains(&command[1]) {
-                wrong.push(format!("{name}: {} is hidden", command[1]));
-            }
-            match Cli::try_parse_from(command.iter().filter(|word| *word != "...")) {
-                Err(error)
-                    if error.kind() != ErrorKind::DisplayVersion
-                        && (whole || !fine.contains(&error.kind())) =>
-                {
-                    wrong.push(format!("{name}: {}\n{error}", command.join(" ")));
-                }
-                _ => taken[usize::from(whole)] += 1,
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(taken[0] > 30 && taken[1] > 60, "only {taken:?} commands were found");
 }
 
 #[test]

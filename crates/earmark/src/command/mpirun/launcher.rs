@@ -16,7 +16,7 @@ const REMEDY: &str =
 
 /// The MPIs that users name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Mpi {
+pub(crate) enum Mpi {
     /// Open MPI 4 or 5
     Openmpi,
     /// MPICH with ch4:ofi

@@ -40,49 +40,47 @@ use results::{MpiResults, SettingRuns};
 use sys::files::{self, writable};
 use variables::Net;
 
-/// What `earmark mpirun` takes.
 #[derive(Args, Debug)]
-pub struct MpirunArgs {
+pub(crate) struct MpirunArgs {
     /// How many ranks, spread over the hosts
     #[arg(short = 'n', long, default_value_t = 2, value_name = "RANKS")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub ranks: u16,
+    pub(crate) ranks: u16,
     /// How many hosts
     #[arg(short = 'N', long, default_value_t = 2, value_name = "HOSTS")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=MAX_HOSTS as i64))]
-    pub nodes: u16,
+    pub(crate) nodes: u16,
     /// Whose launcher to use
     #[arg(long, value_enum, default_value_t)]
-    pub mpi: Mpi,
+    pub(crate) mpi: Mpi,
     /// The launcher: mpirun of Open MPI 4 or 5, or mpiexec of MPICH; without it, the one on $PATH
     #[arg(long, value_name = "PATH")]
-    pub launcher: Option<PathBuf>,
+    pub(crate) launcher: Option<PathBuf>,
     /// Where our provider for libfabric is; without it, beside this program
     #[arg(long, value_name = "DIR")]
-    pub provider: Option<PathBuf>,
+    pub(crate) provider: Option<PathBuf>,
     /// What carries the program's messages; several are compared: earmark,tcp
     #[arg(long, value_enum, value_delimiter = ',', default_value = "earmark")]
-    pub net: Vec<Net>,
+    pub(crate) net: Vec<Net>,
     /// Settings to compare, in turn, as in delay:75,disabled,marked:75
     #[arg(long, value_delimiter = ',', value_name = "SETTINGS", hide_possible_values = true)]
-    pub compare: Vec<Text<Moderation>>,
+    pub(crate) compare: Vec<Text<Moderation>>,
     /// How often each setting has its turn (A B A B ...)
     #[arg(long, default_value_t = 1, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub repeat: u32,
+    pub(crate) repeat: u32,
     /// Also write what was counted as JSON
     #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    pub(crate) json: Option<PathBuf>,
     /// Print the environment for a launcher of your own, on real hosts, and run nothing
     #[arg(long, conflicts_with_all = ["program", "compare", "json", "launcher"])]
-    pub print_env: bool,
-    /// The NIC and the cable
+    pub(crate) print_env: bool,
     #[command(flatten, next_help_heading = "NIC and cable")]
-    pub nic: NicOptions,
+    pub(crate) nic: NicOptions,
     /// The program and its arguments
     #[arg(required_unless_present = "print_env", trailing_var_arg = true)]
     #[arg(value_name = "PROGRAM")]
-    pub program: Vec<OsString>,
+    pub(crate) program: Vec<OsString>,
 }
 
 /// Runs of the program, one after the other.

@@ -8,7 +8,7 @@ pub(super) type Variables = Vec<(&'static str, String)>;
 
 /// What carries the messages of the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Net {
+pub(crate) enum Net {
     /// MX, through our provider for libfabric
     #[default]
     Earmark,

@@ -9,9 +9,8 @@ use mx_io::report::{EndpointReport, ask, running};
 
 use report::{errln, json, outln};
 
-/// What `earmark mx counters` takes.
 #[derive(Args, Debug)]
-pub struct CountersArgs {
+pub(crate) struct CountersArgs {
     /// The endpoint: MAC/ENDPOINT, or ADDR:PORT/ENDPOINT; without it, all of this network
     /// namespace
     address: Option<Target>,

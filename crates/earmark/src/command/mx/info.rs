@@ -16,9 +16,8 @@ use report::{json, outln};
 /// there, too: a small message takes about as long.
 const SLOW_US: f64 = 13.0;
 
-/// What `earmark mx info` takes.
 #[derive(Args, Debug)]
-pub struct InfoArgs {
+pub(crate) struct InfoArgs {
     /// Where frames would travel: packet:IFACE, udp:ADDR:PORT, udp:IFACE or virtio:SOCKET
     #[arg(long, value_name = "PORT")]
     port: PortSpec,

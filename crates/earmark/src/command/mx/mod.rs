@@ -16,9 +16,8 @@ use clap::Subcommand;
 /// The Wireshark dissector.
 const DISSECTOR: &str = include_str!("../../../../../dissector/mx.lua");
 
-/// What `earmark mx` does.
 #[derive(Debug, Subcommand)]
-pub enum MxCommand {
+pub(crate) enum MxCommand {
     /// Measure round trips between two endpoints: without --peer, answer those who do
     Perf(perf::PerfArgs),
     /// Measure how many messages go from one endpoint to another

@@ -15,9 +15,8 @@ use report::{errln, json, outln};
 /// How long hosts have to answer.
 const ANSWERS: Duration = Duration::from_millis(500);
 
-/// What `earmark mx peers` takes.
 #[derive(Args, Debug)]
-pub struct PeersArgs {
+pub(crate) struct PeersArgs {
     /// Where to look: packet:IFACE or virtio:SOCKET
     #[arg(long, value_name = "PORT")]
     port: PortSpec,

@@ -16,10 +16,8 @@ use hostside::quantiles::Quantiles;
 use report::terminal::{Stream, Width, number};
 use report::{json, outln};
 
-/// What `earmark mx perf` takes.
 #[derive(Args, Debug)]
-pub struct PerfArgs {
-    /// The local endpoint and its peer
+pub(crate) struct PerfArgs {
     #[command(flatten)]
     at: EndArgs,
     /// The smallest message, in bytes

@@ -31,9 +31,8 @@ const FAULTS: usize = 5;
 /// A seed that this divides is played twice, and must be the same.
 const TWICE: u64 = 100;
 
-/// What `earmark mx soak` takes.
 #[derive(Args, Debug)]
-pub struct SoakArgs {
+pub(crate) struct SoakArgs {
     /// How many seeds
     #[arg(long, default_value_t = 1_000)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MOST_SEEDS))]
@@ -48,7 +47,6 @@ pub struct SoakArgs {
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// Which part of it is run
     #[command(flatten)]
     shard: ShardArgs,
 }

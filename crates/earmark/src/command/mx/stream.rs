@@ -9,10 +9,8 @@ use super::session::{EndArgs, Partner, Session, Task};
 use bench::options::bytes;
 use report::{json, outln};
 
-/// What `earmark mx stream` takes.
 #[derive(Args, Debug)]
-pub struct StreamArgs {
-    /// The local endpoint and its peer
+pub(crate) struct StreamArgs {
     #[command(flatten)]
     at: EndArgs,
     /// Bytes of each message
