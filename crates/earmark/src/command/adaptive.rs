@@ -1,7 +1,5 @@
-//! `earmark adaptive`: Linux's own adaptive moderation against ours, on the same traffic, and the
-//! intervals that Intel's drivers choose.
+//! `earmark adaptive`: Linux's own adaptive moderation against ours, on the same traffic.
 
-mod intel;
 mod traffic;
 
 use anyhow::Result;
@@ -10,17 +8,12 @@ use serde::Serialize;
 use sys::privilege::become_capable;
 
 use bench::environment::{Environment, VIRTUAL};
-use bench::nic_kind::NicKind;
 use bench::world::adaptive::{Change, Decider};
 use report::{json, outln};
 use traffic::Traffic;
 
 #[derive(Args, Debug)]
 pub(crate) struct AdaptiveArgs {
-    /// The NIC of the guests; with one of Intel's, the intervals that its driver asks for in each
-    /// of its modes, and what comes of them, beside `marked:75`
-    #[arg(long, value_enum, default_value_t)]
-    nic: NicKind,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -58,9 +51,6 @@ pub(crate) fn run(args: &AdaptiveArgs) -> Result<()> {
     let privilege = become_capable()?;
     let mut traffic = Traffic::all(args.duration)?;
     traffic.retain(|it| args.only.as_ref().is_none_or(|only| it.name.starts_with(only.as_str())));
-    if args.nic != NicKind::Virtio {
-        return intel::run(args.nic, &traffic, args.json, privilege);
-    }
     let mut compared = Vec::new();
     for traffic in traffic {
         let outcome = compare(&traffic, args.duration)?;

@@ -1,7 +1,7 @@
 //! Linux's own drivers for Intel's NICs, against what their registers and messages mean.
 
 use crate::support::results::{TICK_US, assert_near, holds, number, p50, result};
-use crate::support::{Directory, has, lab_run, needs, run};
+use crate::support::{Directory, has, lab_run, needs};
 
 /// The median round trip of a datagram.
 #[track_caller]
@@ -65,26 +65,6 @@ fn a_stream_of_tcp_arrives_whole_at_the_rate_of_the_cable() {
             assert!(range.contains(&rate), "{nic}, {mtu}: {rate} of {most}");
         }
     }
-}
-
-/// 70,000 and 20,000 interrupts a second, in whole ticks of 256 ns, as `e1000_update_itr` and
-/// `e1000_set_itr` of e1000e choose them.
-#[test]
-fn e1000e_changes_its_interval_when_a_flow_begins() {
-    needs!("guests");
-    let json = run(&["adaptive", "--nic", "e1000e", "--json", "rr-then"]).json();
-    let modes = json["traffic"][0]["modes"].as_array().unwrap();
-    let intervals = |mode: usize| -> Vec<f64> {
-        let seen = modes[mode]["intervals"].as_array().unwrap().iter();
-        seen.map(|seen| number(seen, "interval_us")).collect()
-    };
-    assert_eq!(intervals(0), [55.0 * 0.256, 195.0 * 0.256], "{json}");
-    let changed = number(&modes[0]["intervals"][1], "at_us");
-    assert!((100_000.0..=101_000.0).contains(&changed), "{json}");
-    assert_eq!((intervals(1), intervals(2)), (vec![195.0 * 0.256], vec![488.0 * 0.256]), "{json}");
-    let p50 = |mode: usize| number(&modes[mode]["latency_us"], "p50");
-    // Beside the flow, in the second half, where a period of either dynamic mode is the same.
-    assert!([0, 1].iter().all(|&mode| p50(3) < p50(mode) && p50(mode) < p50(2)), "{json}");
 }
 
 /// `iavf_update_itr` for few packets, at 1000 Mbit/s: half of what the size asks for, in 64ths,

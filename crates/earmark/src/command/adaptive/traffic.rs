@@ -1,16 +1,15 @@
-//! What is played: traffic, and modes of Intel's drivers, from `adaptive.toml`.
+//! What is played, from `adaptive.toml`.
 
 use anyhow::{Context, Result};
 use bench::experiment::{Experiment, Plan};
 use bench::options::{ExperimentOptions, Text};
 use bench::world::adaptive::Observed;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Data {
     traffic: Vec<TrafficData>,
-    mode: Vec<Mode>,
 }
 
 #[derive(Deserialize)]
@@ -24,35 +23,6 @@ struct TrafficData {
     more: Option<ExperimentOptions>,
     #[serde(default)]
     late: Vec<usize>,
-}
-
-/// Who moderates: the parameters of the driver, and the NIC's setting.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Mode {
-    #[serde(skip_serializing)]
-    nic: String,
-    #[serde(rename(serialize = "mode"))]
-    pub(super) name: String,
-    #[serde(default, rename(deserialize = "driver-options"))]
-    pub(super) driver_options: Vec<String>,
-    #[serde(default = "of_driver")]
-    pub(super) setting: String,
-}
-
-fn of_driver() -> String {
-    "driver".to_owned()
-}
-
-fn data() -> Result<Data> {
-    toml::from_str(include_str!("adaptive.toml")).context("read adaptive.toml")
-}
-
-/// The modes of a NIC, by the name of its driver.
-pub(super) fn modes(driver: &str) -> Result<Vec<Mode>> {
-    let mut modes = data()?.mode;
-    modes.retain(|mode| mode.nic == driver);
-    Ok(modes)
 }
 
 /// What is sent, and which players go late.
@@ -78,7 +48,9 @@ impl Traffic {
             whole.players.extend(more.map(|more| plan(more).players.remove(1)));
             Self { name, about, plan: whole, late }
         };
-        Ok(data()?.traffic.into_iter().map(traffic).collect())
+        let data: Data =
+            toml::from_str(include_str!("adaptive.toml")).context("read adaptive.toml")?;
+        Ok(data.traffic.into_iter().map(traffic).collect())
     }
 
     pub(super) fn observed(&self) -> Observed<'_> {
