@@ -21,7 +21,6 @@ pub mod names;
 pub mod numbers;
 pub mod output;
 mod page;
-pub mod pairs;
 mod palette;
 pub mod panels;
 pub mod progress;

@@ -151,7 +151,6 @@ impl Cell {
 mod tests {
     use super::super::{CdfChart, TradeoffChart, TradeoffPoint};
     use super::*;
-    use crate::pairs::{Pair, PairChart};
     use crate::panels::Curve;
 
     /// A report with every part, in which each text that a report has is `text`.
@@ -183,8 +182,10 @@ mod tests {
     /// The same of a document.
     fn document(text: &str) -> Document {
         let text = || text.to_owned();
-        let pair = Pair { name: text(), unit: text(), ours: 1.0, ..Pair::default() };
-        let svg = PairChart { pairs: vec![pair] }.svg();
+        let point = TradeoffPoint { name: text(), ..TradeoffPoint::default() };
+        let chart = TradeoffChart { title: text(), points: vec![point], ..Default::default() };
+        let palette = Palette::new(chart.points.iter().map(|point| point.name.as_str()));
+        let svg = tradeoff::svg(&chart, &palette);
         let chapter = Chapter {
             title: text(),
             note: text(),

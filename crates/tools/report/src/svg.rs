@@ -39,17 +39,6 @@ impl Canvas {
         ));
     }
 
-    /// A box with round corners and, unless empty, a tooltip.
-    pub(super) fn bar(&mut self, class: &str, area: Area, radius: f64, tooltip: &str) {
-        let (x, y, w, h) = (px(area.x), px(area.y), px(area.width), px(area.height));
-        let radius = px(radius);
-        self.add(format_args!(
-            r#"<rect class="{class}" x="{x}" y="{y}" width="{w}" height="{h}" rx="{radius}">"#
-        ));
-        self.tooltip(tooltip);
-        self.body.push_str("</rect>");
-    }
-
     pub(super) fn dot(&mut self, class: &str, (x, y): (f64, f64), radius: f64) {
         let (x, y, radius) = (px(x), px(y), px(radius));
         self.add(format_args!(r#"<circle class="{class}" cx="{x}" cy="{y}" r="{radius}"/>"#));

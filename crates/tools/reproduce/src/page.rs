@@ -1,7 +1,5 @@
-//! The report: a chapter for each table or figure, with the document's points and ours in one
-//! picture.
+//! The report: a chapter for each table or figure.
 
-use report::pairs::{Pair, PairChart};
 use report::{Cell, Chapter, Document, Figure, Table};
 
 use crate::claim::Agreement;
@@ -32,8 +30,7 @@ pub fn render(outcome: &Outcome) -> anyhow::Result<String> {
                 ]
             })
             .unwrap_or_default(),
-        footer: "A bar is what the document states, a disc is ours. Point at one for its numbers."
-            .into(),
+        footer: "Each chapter ends with the commands that repeat its runs.".into(),
     };
     Ok(document.render()?)
 }
@@ -63,13 +60,11 @@ fn machine(seed: &SeedOutcome) -> Chapter {
 }
 
 fn chapter(part: &PartOutcome) -> Chapter {
-    let pictures = [PairChart { pairs: part.numbers.iter().filter_map(pair).collect() }];
-    let pictures = pictures.iter().filter(|chart| !chart.pairs.is_empty()).map(PairChart::svg);
     let curves = part.curve.iter().map(report::panels::Picture::svg);
     Chapter {
         title: part.title.clone(),
         note: part.about.clone(),
-        figures: pictures.chain(curves).map(|svg| Figure { svg, ..Figure::default() }).collect(),
+        figures: curves.map(|svg| Figure { svg, ..Figure::default() }).collect(),
         table: Table {
             headers: [
                 "",
@@ -111,15 +106,4 @@ fn row(number: &NumberOutcome) -> Vec<Cell> {
         verdict,
         plain(&number.note),
     ]
-}
-
-/// The two points of a number, if both have a value.
-fn pair(number: &NumberOutcome) -> Option<Pair> {
-    Some(Pair {
-        name: number.what.clone(),
-        unit: number.unit.clone(),
-        stated: number.claim.values()?,
-        ours: number.ours?,
-        agrees: number.verdict != Agreement::Misses,
-    })
 }
