@@ -81,32 +81,3 @@ fn queues_and_profiles_of_a_guests_own_driver_are_changed_and_put_back() {
     let (values, _) = killed.split_once("end at ").unwrap();
     assert!(values.lines().count() >= 8 && values.lines().all(|it| it == "75"), "{ended:?}");
 }
-
-#[test]
-fn a_guests_own_driver_is_put_back_whenever_it_is_killed() {
-    needs!("guests", "ethtool");
-    // Linux's virtio-net, over the kernel's netlink interface.
-    let script = format!(
-        "export EARMARK_STATE_DIR=/run/tune
-         usecs() {{ ethtool -c a0 | sed -n 's/^rx-usecs:[^0-9]*//p'; }}
-         {EARMARK} apply a0 tx-usecs 9 rx-usecs 33 && usecs && {EARMARK} rollback && usecs
-         {EARMARK} apply a0 rx-usecs 33 stats-block-usecs 7
-         for step in $(seq 1 4 60); do
-             if EARMARK_KILL_AT=$step {EARMARK} apply a0 rx-usecs 50 >/dev/null 2>&1; then
-                 echo end at $step; exit
-             fi
-             {EARMARK} rollback >/dev/null 2>&1; usecs
-         done"
-    );
-    let ended = lab_run(&["--hosts", "uml", "--strategy", "delay:75", "--on", "a", &script]);
-    let (first, rest) = ended.output().split_once("way back: ").unwrap();
-    assert!(first.contains("a0: tx-usecs 0 -> 9\na0: rx-usecs 75 -> 33\n"), "{ended:?}");
-    let mut lines = rest.lines().skip(1);
-    assert_eq!(lines.next(), Some("33"), "{ended:?}");
-    assert_eq!(lines.next(), Some("a0 is as it was: rx-usecs 75 tx-usecs 0"), "{ended:?}");
-    assert!(ended.stderr.contains("has no stats-block-usecs; it has"), "{ended:?}");
-    let values: Vec<&str> = lines.collect();
-    let (end, values) = values.split_last().unwrap();
-    assert!(end.starts_with("end at ") && values.len() >= 4, "{ended:?}");
-    assert!(values.iter().all(|value| *value == "75"), "{ended:?}");
-}

@@ -98,25 +98,6 @@ fn a_hold_of_75_us_is_75_us() {
     assert!((ticks - ticks.round()).abs() < 1e-6, "{delayed}");
 }
 
-/// The ratios to the first setting stand in the one table; matrices are printed on request.
-#[test]
-fn a_comparison_is_one_table_and_matrices_on_request() {
-    needs!("guests");
-    let line = "bench tcp-rr --world virtual --warmup 0.01 --duration 0.05 \
-                --compare disabled,delay:75 --rounds 2";
-    let printed = run_line(line);
-    let table = printed.output();
-    for words in ["p50 ratio", "ints ratio", "Ratios to disabled: median of those within rounds"] {
-        assert!(table.contains(words), "no `{words}` in {table}");
-    }
-    let row = table.lines().find(|line| line.starts_with("delay:75")).unwrap();
-    // Held on both ways, it takes longer by more than 100 us of about 150.
-    let ratio = row.split_whitespace().find_map(|cell| cell.strip_prefix('x')).unwrap();
-    assert!(ratio.parse::<f64>().unwrap() > 1.2, "{table}");
-    assert!(!table.contains("x that of"), "{table}");
-    run_line(&format!("{line} --ratios")).says(&["latency p50 x that of"]);
-}
-
 /// An answer that is held until after the end is no answer; what the other setting has is kept.
 #[test]
 fn a_setting_under_which_nothing_comes_back_costs_the_others_nothing() {

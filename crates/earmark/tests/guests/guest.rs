@@ -14,7 +14,6 @@ use lab::host::Host;
 use lab::kernel::{self, Needs, PACKAGED};
 use lab::machine::Machine;
 use lab::station::Station;
-use rustix::process::{Pid, Signal, kill_process};
 
 use super::{PACKAGED_REFUSAL, packaged_kernel_boots};
 use crate::support::{EARMARK, Ended, Running, has, kill, needs, output, processes, soon, unique};
@@ -150,27 +149,6 @@ fn output_that_is_not_read_stops_no_other_program() {
         soon("the killed program is gone from the guest", || {
             !ask(&guest, "cat /proc/[0-9]*/comm 2>&-").stdout.windows(4).any(|w| w == b"yes\n")
         });
-    }
-}
-
-#[test]
-fn signals_reach_the_program() {
-    needs!("guests");
-    for kernel in kernels() {
-        let guest = boot(&kernel);
-        for (signal, code) in [(Signal::TERM, 15), (Signal::INT, 2), (Signal::HUP, 1)] {
-            let script = "trap 'exit 15' TERM; trap 'exit 2' INT; trap 'exit 1' HUP; echo; \
-                          while :; do sleep 0.02; done";
-            let command = shell(&guest, script);
-            // What is ignored, as in tests in the background, is not passed on.
-            let mut heeds = Command::new("env");
-            heeds.arg("--default-signal=INT,HUP,TERM").arg(command.get_program());
-            heeds.args(command.get_args()).stdout(Stdio::piped());
-            let mut child = guest.spawn(&mut heeds).unwrap();
-            child.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
-            kill_process(Pid::from_child(&child), signal).unwrap();
-            assert_eq!(child.wait().unwrap().code(), Some(code), "{signal:?}");
-        }
     }
 }
 

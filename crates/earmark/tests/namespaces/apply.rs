@@ -167,27 +167,6 @@ fn a_change_that_is_killed_at_any_step_is_undone_by_the_guard() {
 }
 
 #[test]
-fn when_the_guard_is_killed_too_the_next_command_undoes_it() {
-    needs!("lab");
-    let port = LabPort::new(&DELAY);
-    let steps = each_step(&port, |step| {
-        let ended = port.apply(&[("EARMARK_KILL_AT", step), ("EARMARK_KILL_GUARD_TOO", 1)]);
-        if ended.code == 0 {
-            return false;
-        }
-        assert_eq!(ended.code, KILLED, "{ended:?}");
-        if port.is_being_tried() {
-            let next = port.run("apply --dry-run b0 rx-usecs 1");
-            assert!(next.stderr.contains("was killed while it changed it"), "{step}: {next:?}");
-        } else {
-            port.run("rollback b0").output();
-        }
-        true
-    });
-    assert!(steps >= 14, "only {steps} steps");
-}
-
-#[test]
 fn when_the_guard_is_killed_while_it_undoes_a_change_the_next_command_goes_on() {
     needs!("lab");
     let port = LabPort::new(&DELAY);

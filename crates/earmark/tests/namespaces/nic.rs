@@ -202,22 +202,6 @@ fn labs_are_found_by_name_and_where_none_runs_the_message_says_how_to_start_one(
 }
 
 #[test]
-fn the_lab_of_another_user_is_named_with_its_user() {
-    needs!("lab", "root", "setpriv");
-    let lab = Lab::start(&[]);
-    // The command may be where another user cannot go.
-    let directory = Directory::new();
-    let command = directory.program("earmark", std::fs::File::open(EARMARK).unwrap().into());
-    let mut ask = Command::new("setpriv");
-    ask.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", &command]);
-    output(ask.args(["nic", "--lab", lab.name(), "show", "b0"])).refused(&[
-        "belongs to user root",
-        "sudo -u root earmark nic",
-        "earmark lab shell",
-    ]);
-}
-
-#[test]
 fn a_stranger_at_the_name_of_a_lab_is_named_and_not_read() {
     needs!("lab", "root", "python3");
     let listen = "import os, socket, sys

@@ -2,9 +2,6 @@
 
 use std::path::Path;
 
-use tune::persist::{Format, Subject, Written};
-use tune::{Setting, State};
-
 use crate::support::{Directory, Ended, in_network, needs};
 
 /// Runs a script in a network of its own, in which settings of the device `tap` are `rx-frames 9`
@@ -29,11 +26,6 @@ fn reads(directory: &str, script: &str) -> Ended {
 
 /// What `look` prints once both settings are back.
 const BACK: &str = "9\n20000\n";
-
-/// The state of some settings.
-fn state(text: &str) -> State {
-    text.parse().unwrap()
-}
 
 #[test]
 fn udev_sets_what_a_link_file_says() {
@@ -128,28 +120,6 @@ fn the_dispatcher_of_networkmanager_runs_the_script() {
 }
 
 #[test]
-fn networkmanager_knows_the_properties_that_the_script_names() {
-    needs!("network", "ethtool", "nmcli");
-    let all = Setting::ALL.iter().filter(|setting| Format::Link.can_say(**setting));
-    let all: Vec<String> = all.map(|setting| format!("{setting} 7")).collect();
-    let all =
-        all.join(" ").replace("adaptive-rx 7 adaptive-tx 7", "adaptive-rx on adaptive-tx off");
-    let subject = Subject { name: "eth0".into(), ..Subject::default() };
-    let written = Format::NetworkManager.write(&subject, &state(&all)).unwrap();
-    let Written::Files(files) = written else { panic!("{written:?}") };
-    let line = files[0].text.lines().find(|line| line.contains("nmcli")).unwrap();
-    let (_, words) = line.split_once(" PROFILE ").unwrap();
-    assert_eq!(words.matches("ethtool.coalesce-").count(), 22, "{words}");
-    let ended = in_network(
-        &Directory::new(),
-        &format!("nmcli --offline connection add type ethernet con-name x ifname eth0 {words}"),
-    );
-    for line in ["coalesce-rx-usecs=7", "coalesce-adaptive-rx=1", "coalesce-tx-frames-high=7"] {
-        assert!(ended.output().contains(&format!("\n{line}\n")), "{ended:?}");
-    }
-}
-
-#[test]
 fn ansible_changes_what_differs_and_nothing_the_second_time() {
     needs!("network", "ethtool", "udevadm", "ansible-playbook");
     let ended = reads(
@@ -166,44 +136,6 @@ fn ansible_changes_what_differs_and_nothing_the_second_time() {
     assert!(recaps[0].contains(" changed=4 ") && recaps[1].contains(" changed=0 "), "{ended:?}");
     assert_eq!(ended.stdout.matches(BACK).count(), 2, "{ended:?}");
     assert!(ended.stdout.contains("RUN+=\"/usr/sbin/ethtool -C tap rx-frames 9\""), "{ended:?}");
-}
-
-#[test]
-fn ansible_recognises_each_line_of_ethtool() {
-    needs!("network", "ethtool", "udevadm", "ansible-playbook");
-    // What ethtool prints of a device that has all settings, at 7 and on.
-    let ethtool = "#!/bin/sh\n[ $1 = -c ] && exec cat /run/printed\necho $@ >/run/set\n";
-    let names = Setting::ALL.iter().filter(|it| it.mechanism() == Setting::RxUsecs.mechanism());
-    let (mut words, mut lines) = (String::new(), String::new());
-    for setting in names {
-        let name = setting.name();
-        let is_switch = name.starts_with("adaptive") || name.starts_with("cqe-mode");
-        words += &format!("{name} {} ", if is_switch { "on" } else { "7" });
-        if !is_switch {
-            lines += &format!("{}:\t7\n", name.replace("frames-low", "frame-low"));
-        }
-    }
-    let printed = format!("Adaptive RX: on  TX: on\n{lines}CQE mode RX: on  TX: on\n");
-    let subject = Subject { name: "eth0".into(), ..Subject::default() };
-    let written = Format::Ansible.write(&subject, &state(words.trim())).unwrap();
-    let Written::Text(play) = written else { panic!("{written:?}") };
-    let state = Directory::new();
-    state.write("play.yaml", &play);
-    state.write("printed", &printed);
-    state.write("ethtool", ethtool);
-    let ended = in_network(
-        &state,
-        "mount -t tmpfs tmpfs /run; mount -t tmpfs tmpfs /etc/udev/rules.d; mkdir /run/bin
-         cp play.yaml printed /run; cp ethtool /run/bin; chmod +x /run/bin/ethtool
-         ln -s /bin/true /run/bin/udevadm
-         export PATH=/run/bin:$PATH HOME=/run LC_ALL=C.UTF-8
-         play() { ansible-playbook -c local -i localhost, /run/play.yaml \
-                      -e ansible_python_interpreter=/usr/bin/python3 | grep 'ok='; }
-         play; [ ! -e /run/set ]; sed -i 's/rx-frame-low:.*/rx-frame-low: 8/' /run/printed
-         play; cat /run/set",
-    );
-    assert!(ended.output().contains("skipped=1"), "{ended:?}");
-    assert!(ended.stdout.contains("-C eth0 adaptive-rx on"), "{ended:?}");
 }
 
 #[test]
