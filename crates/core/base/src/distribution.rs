@@ -123,7 +123,6 @@ impl Distribution {
 
     /// Whether it is one of values: one that was read from a file, or comes from another host, may
     /// be anything.
-    #[must_use]
     pub fn is_sound(&self) -> bool {
         let counts = self.buckets.iter().map(|[_, n]| u64::try_from(*n).ok().filter(|n| *n > 0));
         let sum = counts.into_iter().try_fold(0_u64, |sum, n| sum.checked_add(n?));

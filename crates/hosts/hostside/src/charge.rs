@@ -44,7 +44,6 @@ pub struct Handler {
 
 impl Handler {
     /// Whether nothing is under way.
-    #[must_use]
     pub fn is_idle(&self) -> bool {
         self.stage == Stage::Idle
     }
@@ -55,7 +54,6 @@ impl Handler {
     }
 
     /// When [`next`](Self::next) has something to do.
-    #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         match self.stage {
             Stage::Idle => None,
@@ -111,9 +109,6 @@ impl Outbox {
 
     /// Takes the next frame that has been paid for, in place of what is in `frame`; `fetch` takes
     /// one from the host. What asks for work goes to the processor.
-    ///
-    /// # Errors
-    /// Those of `fetch`.
     pub fn take<E>(
         &mut self,
         now: Instant,

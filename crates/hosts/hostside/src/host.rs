@@ -76,9 +76,6 @@ pub trait HostSide: Send {
     }
 
     /// Takes the next frame that the host sent on `source` in place of what is in `frame`.
-    ///
-    /// # Errors
-    /// If the host's interface is gone for good.
     fn transmit(&mut self, now: Instant, source: usize, frame: &mut Vec<u8>)
     -> io::Result<Fetched>;
 
@@ -88,9 +85,6 @@ pub trait HostSide: Send {
     }
 
     /// Lets the host have what the NIC has for it: completed packets, interrupts.
-    ///
-    /// # Errors
-    /// If the host's interface is gone for good.
     fn serve(&mut self, now: Instant, service: &mut Service<'_>) -> io::Result<()>;
 
     /// When it has to be served next, whatever the port's own deadline; a moment that has passed

@@ -45,9 +45,6 @@ impl<H: HostSide + ?Sized> HostPort<H> {
     }
 
     /// Takes the next frame that the host sent on `source` in place of what is in `frame`.
-    ///
-    /// # Errors
-    /// If the host's interface is gone for good.
     pub fn transmit(
         &mut self,
         now: Instant,
@@ -67,10 +64,6 @@ impl<H: HostSide + ?Sized> HostPort<H> {
     }
 
     /// Takes a frame off the wire.
-    ///
-    /// # Errors
-    /// Gives the frame back if it is none or the host has no room, both of which are counted, or if
-    /// the host's driver has not asked for it.
     pub fn receive(&mut self, now: Instant, frame: Vec<u8>) -> Result<(), RejectedFrame<Vec<u8>>> {
         match self.host.route(&frame) {
             Route::Port => self.port.receive(now, frame),
@@ -86,9 +79,6 @@ impl<H: HostSide + ?Sized> HostPort<H> {
 
     /// Lets the host have its packets and interrupts. `delivered` is called for each packet that
     /// the host takes; its buffer goes into `pool`.
-    ///
-    /// # Errors
-    /// If the host's interface is gone for good.
     pub fn serve(
         &mut self,
         now: Instant,
@@ -100,7 +90,6 @@ impl<H: HostSide + ?Sized> HostPort<H> {
     }
 
     /// When the next round is due at the latest; it may have passed.
-    #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         [self.port.deadline(), self.host.deadline()].into_iter().flatten().min()
     }

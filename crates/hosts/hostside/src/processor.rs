@@ -35,7 +35,6 @@ pub struct Costs {
 
 impl Costs {
     /// Whether nothing costs anything.
-    #[must_use]
     pub fn are_zero(&self) -> bool {
         let Self { interrupt, packet, send, wakeup, .. } = *self;
         [interrupt, packet, send, wakeup] == [Duration::ZERO; 4]
@@ -137,7 +136,6 @@ impl<T> Processor<T> {
     }
 
     /// When the kernel has nothing to do any more; it may have passed.
-    #[must_use]
     pub fn free_at(&self) -> Instant {
         self.free_at
     }
@@ -173,7 +171,6 @@ impl<T> Processor<T> {
     }
 
     /// When the first piece of work ends if nothing else comes.
-    #[must_use]
     pub fn work_ends_at(&self) -> Option<Instant> {
         self.work.front().map(|(left, _)| self.work_from + *left)
     }
@@ -187,7 +184,6 @@ impl<T> Processor<T> {
     }
 
     /// For how long it has been busy up to `now`, and with what.
-    #[must_use]
     pub fn busy(&self, now: Instant) -> Busy {
         let mut busy = self.busy;
         for span in &self.kernel {

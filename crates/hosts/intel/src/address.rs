@@ -1,6 +1,5 @@
 //! The kind of a destination address.
 
-/// The kind of a destination address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cast {
     Unicast,
@@ -8,7 +7,6 @@ pub(crate) enum Cast {
     Broadcast,
 }
 
-/// That of `frame`, by its first bytes.
 pub(crate) fn address(frame: &[u8]) -> Cast {
     match frame.first_chunk::<6>() {
         Some([0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]) => Cast::Broadcast,

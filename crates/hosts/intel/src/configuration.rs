@@ -33,11 +33,8 @@ const MASKED: u32 = 1;
 /// What a function says of itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identity {
-    /// The device number, of Intel.
     pub device: u16,
-    /// PCI revision ID.
     pub revision: u8,
-    /// The subsystem's number, of Intel as well.
     pub subsystem: u16,
     /// Bytes behind base address register 0.
     pub registers: u32,
@@ -96,7 +93,6 @@ impl Configuration {
         }
     }
 
-    /// Writes what can be written.
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) {
         for (at, &byte) in (offset..).zip(data) {
             let Ok(at) = usize::try_from(at) else { return };
@@ -129,12 +125,10 @@ impl Configuration {
         }
     }
 
-    /// Whether interrupts are MSI-X messages.
     pub(crate) fn uses_msix(&self) -> bool {
         self.bytes[MSIX + 3] & MSIX_ENABLED != 0
     }
 
-    /// Reads the MSI-X table, or the pending bits.
     pub(crate) fn read_table(&self, offset: u64, into: &mut [u8]) {
         let pending = self.pending.to_le_bytes();
         for (at, byte) in (offset..).zip(into) {
@@ -145,7 +139,6 @@ impl Configuration {
         }
     }
 
-    /// Writes to the MSI-X table.
     pub(crate) fn write_table(&mut self, offset: u64, data: &[u8]) {
         for (at, &byte) in (offset..).zip(data) {
             let found = usize::try_from(at).ok().and_then(|at| self.table.get_mut(at));

@@ -97,7 +97,6 @@ pub struct Device {
     settings: DeviceSettings,
     frontend: Frontend,
     function: Box<dyn PciFunction>,
-    /// The cable is in.
     link: bool,
     /// For each queue: packets that are in the guest's buffers and that no interrupt has reported.
     shown: Vec<usize>,
@@ -177,7 +176,6 @@ impl Device {
         Ok(())
     }
 
-    /// Lets the function count what the port had no room for.
     fn count_missed(&mut self, service: &Service<'_>) {
         let missed = service.port.counters().ring_full;
         let new = missed.saturating_sub(self.ring_full);

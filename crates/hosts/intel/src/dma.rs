@@ -4,10 +4,8 @@ use vhost::transport::memory::{Memory, MemoryError};
 
 /// Memory of the guest, as the card reaches it.
 pub(crate) trait Dma {
-    /// Reads `bytes.len()` bytes at a guest address.
     fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), MemoryError>;
 
-    /// Writes all bytes to a guest address.
     fn write(&self, address: u64, bytes: &[u8]) -> Result<(), MemoryError>;
 }
 

@@ -49,7 +49,6 @@ pub(crate) trait PciFunction: Debug + Send {
         Ok(())
     }
 
-    /// Plugs the cable in, or pulls it out.
     fn set_link(&mut self, link: bool);
 
     /// The least time between two interrupts for frames of a queue.
@@ -97,7 +96,6 @@ pub(crate) trait PciFunction: Debug + Send {
     /// Packets of the driver that were longer than any port takes.
     fn too_long(&self) -> u64;
 
-    /// Queue pairs that the driver uses.
     fn pairs_used(&self) -> u16;
 
     /// Interrupts for the frames of a queue at once, whatever the registers say of delays.
@@ -106,7 +104,6 @@ pub(crate) trait PciFunction: Debug + Send {
     /// Lets timers run out, and interrupts for what is due.
     fn advance(&mut self, now: Instant);
 
-    /// When [`advance`](Self::advance) has something to do.
     fn deadline(&self) -> Option<Instant>;
 
     /// Interrupts since the last call, in their order.

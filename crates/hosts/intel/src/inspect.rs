@@ -19,7 +19,6 @@ pub(crate) const IPE: u32 = 1 << 30;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// What is known of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Inspection {
     /// Bits of status and errors.
@@ -28,14 +27,12 @@ pub(crate) struct Inspection {
     pub headers: usize,
 }
 
-/// Which checksums are looked at.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Checks {
     pub network: bool,
     pub transport: bool,
 }
 
-/// Looks at `frame`.
 pub(crate) fn inspect(frame: &[u8], checks: Checks) -> Inspection {
     let mut found = Inspection::default();
     look(frame, checks, &mut found);

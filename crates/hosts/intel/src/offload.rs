@@ -85,13 +85,9 @@ impl Context {
 /// What of a context applies to a packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wanted {
-    /// Store the checksum of the IP header.
     pub ip_checksum: bool,
-    /// Store the checksum of TCP or UDP.
     pub transport_checksum: bool,
-    /// Store the checksum of SCTP.
     pub sctp_checksum: bool,
-    /// Divide the packet.
     pub segments: bool,
 }
 
@@ -107,12 +103,10 @@ pub(crate) struct Gathering {
 }
 
 impl Gathering {
-    /// Takes the next frame.
     pub(crate) fn take(&mut self) -> Option<Vec<u8>> {
         self.frames.pop_front()
     }
 
-    /// Adds a buffer to the packet.
     pub(crate) fn append(
         &mut self,
         address: u64,

@@ -97,13 +97,11 @@ impl Capture {
         Ok(Self { records: Some(records), writer: Some(writer), path: path.to_owned(), missed: 0 })
     }
 
-    /// Notes that the host of port number `interface` sent `frame`.
     pub(crate) fn transmitted(&mut self, interface: u32, at: Instant, frame: &[u8]) {
         let comment = String::from("transmitted");
         self.send(Record { interface, at, direction: OUTBOUND, comment, frame: frame.to_owned() });
     }
 
-    /// Notes that the host of port number `interface` received `frame`.
     pub(crate) fn delivered(&mut self, interface: u32, delivered: &Delivered, frame: &[u8]) {
         self.send(Record {
             interface,
@@ -144,7 +142,6 @@ impl Drop for Capture {
     }
 }
 
-/// What a frame's comment says.
 fn comment(delivered: &Delivered) -> String {
     let Delivered { queue, descriptor, .. } = delivered;
     let mark = if descriptor.marked { "yes" } else { "no" };

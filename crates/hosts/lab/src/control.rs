@@ -145,7 +145,6 @@ pub fn check(settings: &[(String, String)]) -> Result<()> {
     Change::read(settings).map(drop)
 }
 
-/// What settings change.
 #[derive(Default)]
 struct Change {
     strategy: Option<Moderation>,

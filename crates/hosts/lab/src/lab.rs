@@ -89,7 +89,6 @@ impl Lab {
     }
 }
 
-/// Gives a host its interface, addressed and up.
 fn plug(host: &Host, station: &Station, settings: &LabSettings) -> Result<Tap, LabError> {
     let interface = station.interface();
     let tap = Tap::create(host, &interface, settings.queues, settings.mtu)?;

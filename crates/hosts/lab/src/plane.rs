@@ -169,7 +169,6 @@ impl Plane {
         taken
     }
 
-    /// Puts everything that the host of port `number` has sent onto its link.
     pub(crate) fn take_all(&mut self, now: Instant, number: usize) {
         for source in 0..self.fds(number).len().max(1) {
             while self.take(now, number, source) > 0 {}
@@ -253,27 +252,22 @@ impl Plane {
         }
     }
 
-    /// The hosts that are in virtual time.
     pub(crate) fn virtual_hosts(&mut self) -> impl Iterator<Item = &mut dyn VirtualHost> {
         self.ports.iter_mut().filter_map(|state| state.inner.host.virtual_time())
     }
 
-    /// The host of port `number`, if there is one and it is in virtual time.
     pub(crate) fn virtual_host(&mut self, number: usize) -> Option<&mut dyn VirtualHost> {
         self.ports.get_mut(number)?.inner.host.virtual_time()
     }
 
-    /// Notes that port `number` is gone, and why.
     pub(crate) fn vanish(&mut self, number: usize, reason: &str) {
         self.ports[number].vanished.get_or_insert_with(|| reason.to_owned());
     }
 
-    /// Whether port `number` is gone.
     pub(crate) fn has_vanished(&self, number: usize) -> bool {
         self.ports[number].vanished.is_some()
     }
 
-    /// CPU time spent in the hosts' receive paths.
     pub(crate) fn receive_time(&self) -> Duration {
         let times = self.ports.iter().map(|state| state.inner.host.receive_time());
         times.fold(Duration::ZERO, |sum, time| sum + time)

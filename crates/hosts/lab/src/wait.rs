@@ -140,7 +140,6 @@ impl Waiter {
         Ok(())
     }
 
-    /// Whether it never sleeps.
     pub(crate) fn spins(&self) -> bool {
         self.waiting == Waiting::Spin
     }
@@ -159,7 +158,6 @@ impl Waiter {
         }
     }
 
-    /// How long it has spun so far, waiting for something to do.
     pub(crate) fn spun(&self) -> Duration {
         self.spun
     }

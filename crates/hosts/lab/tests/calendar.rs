@@ -23,7 +23,6 @@ const GET: u32 = 4;
 const RUN: u32 = 6;
 const GET_TIME_OF_DAY: u32 = 8;
 
-/// A guest's clock.
 struct Clock {
     stream: UnixStream,
     seq: u32,

@@ -64,7 +64,6 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// What is measured.
 struct Task {
     joins: Joins,
     /// Frames go both ways at once.

@@ -207,7 +207,6 @@ fn spread(values: impl Iterator<Item = f64>) -> Option<Spread> {
     Spread::of(values.map(|value| (value, 1.0)))
 }
 
-/// A straight line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct StraightLine {
     /// Unknown where all points are at 0.

@@ -315,7 +315,6 @@ impl Rounds<'_> {
         }
     }
 
-    /// Each round in its turn.
     fn rounds(&self) -> Vec<Round> {
         let mut rounds: Vec<Round> = self.slices.iter().map(Round::of).collect();
         for (number, why) in self.missed {
@@ -348,7 +347,6 @@ impl Rounds<'_> {
         asker.filter_map(|record| record.series.clone()).collect()
     }
 
-    /// What the NIC has counted in all rounds.
     fn nic(&self) -> NicRecord {
         let mut slices = self.slices.iter().map(|slice| &slice.nic);
         let mut sum = slices.next().cloned().unwrap_or_default();

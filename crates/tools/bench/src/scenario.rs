@@ -46,16 +46,13 @@ pub struct Scenario {
     /// What was seen, where, and what to look for.
     #[serde(rename = "story")]
     pub description: String,
-    /// The world of all its experiments.
     world: Option<WorldKind>,
-    /// The NIC and the cable of all its experiments.
     #[serde(default)]
     nic: NicOptions,
     #[serde(rename = "experiment")]
     experiments: Vec<Entry>,
 }
 
-/// One experiment of a scenario.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {

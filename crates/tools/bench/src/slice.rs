@@ -128,12 +128,10 @@ impl NicRecord {
         }
     }
 
-    /// Interrupts of all ports.
     pub(crate) fn interrupts(&self) -> u64 {
         self.ports.iter().flat_map(|port| port.interrupts.values()).sum()
     }
 
-    /// Holds of the packets of all ports.
     pub(crate) fn holds(&self) -> Distribution {
         let mut sum = Distribution::default();
         self.ports.iter().for_each(|port| sum.merge(&port.holds));

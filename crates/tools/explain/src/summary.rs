@@ -60,7 +60,6 @@ impl Collection {
         self.0.len()
     }
 
-    /// Whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

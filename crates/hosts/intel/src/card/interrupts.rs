@@ -41,7 +41,6 @@ pub(super) enum Line {
 /// How interrupts are wired at the moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wiring {
-    /// MSI-X is enabled.
     pub msix: bool,
     /// `IVAR`: vectors of the causes.
     pub allocation: u32,
@@ -52,14 +51,12 @@ pub(super) struct Wiring {
 }
 
 impl Wiring {
-    /// The causes of a vector.
     fn causes(&self, vector: u8) -> u32 {
         let is_its =
             |&(shift, _): &(u32, u32)| self.allocation >> shift & 0xF == 8 | u32::from(vector);
         ALLOCATED.iter().filter(|entry| is_its(entry)).fold(0, |causes, entry| causes | entry.1)
     }
 
-    /// The line that frames interrupt on.
     pub(super) fn receive_line(&self) -> Option<Line> {
         if !self.msix {
             return Some(Line::Pin);
@@ -114,7 +111,6 @@ pub(super) struct Interrupts {
     transmit: Delay,
     pin: Throttle,
     vectors: [Throttle; VECTORS],
-    /// Interrupts that went out, in their order.
     fired: Vec<Line>,
     /// The driver has unmasked the causes of received frames.
     rearmed: bool,
@@ -211,25 +207,21 @@ impl Interrupts {
         causes | cause::INT_ASSERTED
     }
 
-    /// The driver clears causes.
     pub(super) fn clear(&mut self, causes: u32) {
         self.causes &= !causes;
         self.release();
     }
 
-    /// What the driver has unmasked.
     pub(super) fn mask(&self) -> u32 {
         self.mask
     }
 
-    /// The driver unmasks causes.
     pub(super) fn unmask(&mut self, causes: u32) {
         let frames = if self.wiring.msix { cause::RXQ0 } else { cause::RXT0 };
         self.rearmed |= causes & frames != 0;
         self.mask |= causes;
     }
 
-    /// The driver masks causes.
     pub(super) fn mask_off(&mut self, causes: u32) {
         self.mask &= !causes;
         self.release();
@@ -276,14 +268,12 @@ impl Interrupts {
         }
     }
 
-    /// When [`advance`](Self::advance) has something to do.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let delays = [&self.receive, &self.transmit].map(|delay| delay.timers.deadline());
         let throttles = self.lines().map(|line| self.throttle(line).deadline());
         delays.into_iter().chain(throttles).flatten().min()
     }
 
-    /// The interrupts since the last call, in their order.
     pub(super) fn take_fired(&mut self) -> Vec<Line> {
         std::mem::take(&mut self.fired)
     }

@@ -9,7 +9,6 @@ const WORDS: usize = 64;
 /// What all words have to add up to (82574 datasheet, 6.1.1.26).
 const SUM: u16 = 0xBABA;
 
-/// The NVM of a card.
 #[derive(Debug)]
 pub(super) struct Nvm([u16; WORDS]);
 

@@ -47,7 +47,6 @@ pub(crate) struct Card {
 }
 
 impl Card {
-    /// A card that has just got power.
     pub(crate) fn new(model: Model, mac: [u8; 6]) -> Self {
         let mut card = Self {
             model,
@@ -68,7 +67,6 @@ impl Card {
         card
     }
 
-    /// Registers as after a reset; what the NVM holds is loaded.
     fn reset(&mut self) {
         self.registers = Registers::new();
         self.interrupts = Interrupts::new();
@@ -147,7 +145,6 @@ impl Card {
         self.phy.loops() || self.registers.get(r::RCTL) & r::RCTL_LBM == r::RCTL_LBM_MAC
     }
 
-    /// The interrupt of a line, which is due.
     fn signal(&mut self, line: Line) -> Option<Signal> {
         match line {
             Line::Pin => Some(Signal::Intx),

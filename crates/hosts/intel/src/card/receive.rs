@@ -77,7 +77,6 @@ fn tag_of(frame: &[u8], registers: &Registers) -> Option<u16> {
     is_tagged.then(|| u16::from_be_bytes([high, low]))
 }
 
-/// How buffers are described.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DescriptorFormat {
     Legacy,
@@ -86,7 +85,6 @@ enum DescriptorFormat {
     Split([usize; 4]),
 }
 
-/// The ring, as its registers are now.
 pub(super) struct Ring {
     base: u64,
     /// In units, as head and tail.
@@ -103,13 +101,11 @@ pub(super) fn room(registers: &Registers) -> usize {
     Ring::of(registers).map_or(0, |ring| ring.free())
 }
 
-/// Descriptors of the whole ring.
 pub(super) fn descriptors(registers: &Registers) -> usize {
     Ring::of(registers).map_or(0, |ring| (ring.length / ring.units()) as usize)
 }
 
 impl Ring {
-    /// The ring, if it can be used.
     pub(super) fn of(registers: &Registers) -> Option<Self> {
         let control = registers.get(RCTL);
         let extended = registers.get(RFCTL) & RFCTL_EXSTEN != 0;
@@ -130,12 +126,10 @@ impl Ring {
         (enabled && ring.head < ring.length && ring.tail < ring.length).then_some(ring)
     }
 
-    /// Units of a descriptor.
     fn units(&self) -> u32 {
         if matches!(self.format, DescriptorFormat::Split(_)) { 2 } else { 1 }
     }
 
-    /// Bytes that a descriptor takes.
     fn capacity(&self) -> usize {
         match self.format {
             DescriptorFormat::Legacy | DescriptorFormat::Extended => self.buffer,
@@ -267,12 +261,10 @@ fn buffer_size(control: u32) -> usize {
     if control & RCTL_BSEX == 0 { size } else { (16 * size).min(16_384) }
 }
 
-/// Whether a frame is longer than the driver wants any.
 pub(super) fn is_oversize(registers: &Registers, frame: &[u8]) -> bool {
     frame.len() > LONGEST && registers.get(RCTL) & RCTL_LPE == 0
 }
 
-/// Whether a frame is for this card.
 pub(super) fn accepts(registers: &Registers, frame: &[u8]) -> bool {
     let control = registers.get(RCTL);
     let Some(to) = frame.first_chunk::<6>() else { return false };

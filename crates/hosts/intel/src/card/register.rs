@@ -137,7 +137,6 @@ impl Registers {
         Self(vec![0; crate::model::REGISTERS as usize / 4].into_boxed_slice())
     }
 
-    /// What is in a register.
     pub(super) fn get(&self, offset: u32) -> u32 {
         self.0.get(offset as usize / 4).copied().unwrap_or(0)
     }

@@ -77,25 +77,21 @@ impl Statistics {
         self.add_octets(TOR, octets);
     }
 
-    /// A frame came off the wire and was not for this card.
     pub(super) fn filtered(&mut self, frame: &[u8]) {
         self.add(TPR, 1);
         self.add_octets(TOR, frame.len() as u64 + CHECKSUM);
     }
 
-    /// A frame was longer than the driver wants any.
     pub(super) fn oversize(&mut self, frame: &[u8]) {
         self.add(ROC, 1);
         self.filtered(frame);
     }
 
-    /// Frames found no descriptor.
     pub(super) fn missed(&mut self, frames: u32) {
         self.add(MPC, frames);
         self.add(RNBC, frames);
     }
 
-    /// A frame went onto the wire.
     pub(super) fn sent(&mut self, frame: &[u8]) {
         let octets = frame.len() as u64 + CHECKSUM;
         self.add(PTC64 + by_length(octets), 1);
@@ -110,7 +106,6 @@ impl Statistics {
         self.add_octets(TOT, octets);
     }
 
-    /// A packet was divided into segments.
     pub(super) fn segmented(&mut self) {
         self.add(TSCTC, 1);
     }

@@ -37,7 +37,6 @@ const DONE: u8 = 1;
 const INSERT_IP: u32 = 1 << 8;
 const INSERT_TRANSPORT: u32 = 1 << 9;
 
-/// What is known between two descriptors.
 #[derive(Debug, Default)]
 pub(super) struct Transmitter {
     context: Context,

@@ -24,7 +24,6 @@ impl Charged {
         self.signal = signal.or(self.signal);
     }
 
-    /// When there is something to do next.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.handler.deadline()
     }

@@ -33,7 +33,6 @@ const BAD_OPCODE: u16 = 3;
 /// The message is too long (`IAVF_AQ_RC_E2BIG`).
 const TOO_LONG: u16 = 7;
 
-/// A message of virtchnl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AdminMessage {
     pub operation: u32,
@@ -41,7 +40,6 @@ pub(super) struct AdminMessage {
     pub data: Vec<u8>,
 }
 
-/// The registers of one queue.
 #[derive(Debug, Default)]
 pub(super) struct AdminQueue {
     pub base: u64,

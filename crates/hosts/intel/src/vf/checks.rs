@@ -19,7 +19,6 @@ const SCTP: u8 = 132;
 const ICMP: u8 = 1;
 const ICMP6: u8 = 58;
 
-/// What was found out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Findings {
     /// The type, as the descriptor has it.
@@ -32,7 +31,6 @@ pub(super) struct Findings {
     pub bad_transport: bool,
 }
 
-/// Looks at a packet whose headers are these.
 pub(super) fn inspect(frame: &[u8], headers: Option<&Headers>) -> Findings {
     let link_only = Findings { kind: LINK, ..Findings::default() };
     let Some(headers) = headers else { return link_only };

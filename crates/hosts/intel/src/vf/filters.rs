@@ -10,7 +10,6 @@ const MAX_VLAN: u16 = 4_095;
 /// A frame's tag is behind its addresses: the type, then priority and number.
 const TAG: std::ops::Range<usize> = 12..16;
 
-/// What the driver has asked for.
 #[derive(Debug, Default)]
 pub(super) struct Filters {
     addresses: Vec<[u8; 6]>,
@@ -32,7 +31,6 @@ impl Filters {
         fits
     }
 
-    /// Removes addresses; ignores unknown ones.
     pub(super) fn remove_addresses(&mut self, addresses: &[[u8; 6]]) {
         self.addresses.retain(|address| !addresses.contains(address));
     }
@@ -54,7 +52,6 @@ impl Filters {
         self.vlans.retain(|vlan| !vlans.contains(vlan));
     }
 
-    /// Whether a frame is for the driver.
     pub(super) fn accept(&self, frame: &[u8]) -> bool {
         let is_known = |to: &[u8; 6]| self.addresses.contains(to);
         let has_address = frame.first_chunk().is_some_and(is_known);
@@ -76,7 +73,6 @@ pub(super) fn tag(frame: &[u8]) -> Option<u16> {
     }
 }
 
-/// Removes the tag, if there is one.
 pub(super) fn strip(frame: &mut Vec<u8>) {
     if tag(frame).is_some() {
         frame.drain(TAG);

@@ -41,9 +41,7 @@ const ACTION_QUEUE: u32 = 3;
 /// What becomes of a packet that a rule fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// It is for this queue.
     Queue(u16),
-    /// It is dropped.
     Drop,
 }
 
@@ -82,7 +80,6 @@ impl Flow {
     }
 }
 
-/// A rule of the flow director.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlowRule {
     pub flow: Flow,

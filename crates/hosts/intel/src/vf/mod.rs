@@ -45,12 +45,10 @@ use vector::{NO_ITR, Vector};
 /// The vector of the admin queue; those of queues follow.
 const ADMIN: usize = 0;
 
-/// How a function is made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Properties {
     /// Queue pairs, 1 to [`MAX_PAIRS`].
     pub pairs: u16,
-    /// The address it starts with.
     pub mac: [u8; 6],
     /// The speed of its link, in Mbit/s.
     pub speed_mbit: u32,
@@ -63,7 +61,6 @@ struct Wire {
     index: usize,
 }
 
-/// A pair of queues.
 #[derive(Debug, Default)]
 struct QueuePair {
     receive: Receive,
@@ -84,7 +81,6 @@ struct ResetState {
     filters: Filters,
     strips_tags: bool,
     steering: QueueChoice,
-    /// What was agreed upon with the driver.
     capabilities: u32,
     statistics: Statistics,
 }
@@ -106,7 +102,6 @@ impl ResetState {
     }
 }
 
-/// One emulated virtual function.
 #[derive(Debug)]
 pub(crate) struct VirtualFunction {
     properties: Properties,
@@ -118,14 +113,12 @@ pub(crate) struct VirtualFunction {
     /// The transmit queue whose turn it is.
     turn: usize,
     too_long: u64,
-    /// The packet that is being received.
     packet: Vec<u8>,
     /// Interrupts whose vectors were masked when they were due.
     signals: Vec<Signal>,
 }
 
 impl VirtualFunction {
-    /// A function that has just got power.
     pub(crate) fn new(properties: Properties) -> Self {
         let pairs = properties.pairs.clamp(1, MAX_PAIRS);
         let identity = Identity {

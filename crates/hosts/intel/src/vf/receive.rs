@@ -35,7 +35,6 @@ const BAD_TRANSPORT: u64 = 1 << (19 + 4);
 const KIND_SHIFT: u32 = 30;
 const LENGTH_SHIFT: u32 = 38;
 
-/// What a descriptor says of a frame, besides its length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Description {
     pub findings: Findings,
@@ -44,7 +43,6 @@ pub(super) struct Description {
     pub tag: Option<u16>,
 }
 
-/// A receive queue.
 #[derive(Debug, Default)]
 pub(super) struct Receive {
     base: u64,
@@ -94,7 +92,6 @@ impl Receive {
         ((self.tail + self.length - self.head) % self.length) as usize
     }
 
-    /// Whether a frame is longer than the driver takes.
     pub(super) fn is_too_long(&self, frame: &[u8]) -> bool {
         frame.len() + CHECKSUM > self.longest as usize
     }

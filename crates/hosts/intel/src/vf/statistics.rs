@@ -26,7 +26,6 @@ impl Direction {
     }
 }
 
-/// Counters of both directions, in packets and bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Statistics {
     received: Direction,
@@ -38,12 +37,10 @@ pub(super) struct Statistics {
 }
 
 impl Statistics {
-    /// A frame went to the driver.
     pub(super) fn received(&mut self, frame: &[u8]) {
         self.received.count(frame);
     }
 
-    /// A frame went onto the wire.
     pub(super) fn sent(&mut self, frame: &[u8]) {
         self.sent.count(frame);
     }

@@ -22,7 +22,6 @@ fn at(micros: u64) -> Instant {
     Instant::from_micros(micros)
 }
 
-/// A function, and a driver.
 struct Rig {
     function: VirtualFunction,
     memory: Bytes,
@@ -170,7 +169,6 @@ impl Rig {
         assert_eq!(self.function.take_rearmed(), all);
     }
 
-    /// Interrupts that are due.
     fn interrupts(&mut self, now: Instant) -> Vec<Raised> {
         self.function.advance(now);
         self.function.take_raised()

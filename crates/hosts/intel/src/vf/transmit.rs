@@ -43,7 +43,6 @@ const TAG_SHIFT: u32 = 48;
 const SEGMENTS: u64 = 1 << 4;
 const SEGMENT_SHIFT: u32 = 50;
 
-/// What is asked for a packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Asked {
     /// The second quad word of its first descriptor.
@@ -52,7 +51,6 @@ struct Asked {
     segment: Option<usize>,
 }
 
-/// A transmit queue.
 #[derive(Debug, Default)]
 pub(super) struct Transmit {
     base: u64,
@@ -90,7 +88,6 @@ impl Transmit {
         self.enabled == enabled
     }
 
-    /// Takes the next frame, in place of what is in `frame`.
     pub(super) fn next(
         &mut self,
         frame: &mut Vec<u8>,

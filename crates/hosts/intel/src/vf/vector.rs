@@ -33,7 +33,6 @@ const TRIGGER_INDEX_SHIFT: u32 = 25;
 /// The write is not about whether the vector is enabled.
 const KEEP_ENABLE: u32 = 1 << 31;
 
-/// One MSI-X vector with its throttles.
 #[derive(Debug)]
 pub(super) struct Vector {
     enabled: bool,
@@ -98,7 +97,6 @@ impl Vector {
         }
     }
 
-    /// Marks a cause as pending.
     pub(super) fn cause(&mut self, index: usize) {
         self.pending[index % 4] = true;
     }
@@ -131,7 +129,6 @@ impl Vector {
         is_due
     }
 
-    /// When [`take_interrupt`](Self::take_interrupt) has something to do.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let throttles = self.throttles.iter().zip(self.pending);
         let waiting = throttles.filter(|(_, pending)| self.enabled && *pending);

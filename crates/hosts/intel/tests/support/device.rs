@@ -27,7 +27,6 @@ const REGISTERS: [u32; 40] = [
     0x5008, 0x5400, 0x5404, 0x5600,
 ];
 
-/// Plays the steps.
 pub(crate) fn replay(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let (kind, setting) = (input.u8(), input.u8());

@@ -49,7 +49,6 @@ const MAP_VECTORS: u32 = 7;
 const ENABLE_QUEUES: u32 = 8;
 const ADD_ADDRESS: u32 = 10;
 
-/// Plays the steps.
 pub(crate) fn replay(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let (kind, setting) = (input.u8(), input.u8());

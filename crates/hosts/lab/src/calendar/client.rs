@@ -42,14 +42,12 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// The clock of guest `name`, which will connect to `listener`.
     pub(super) fn new(name: String, listener: UnixListener) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let state = State::Absent;
         Ok(Self { name, listener, stream: None, state, request: None, seq: 0, unread: Vec::new() })
     }
 
-    /// What becomes readable when the guest has something to say.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.stream.as_ref().map_or_else(|| self.listener.as_fd(), AsFd::as_fd)
     }
@@ -154,7 +152,6 @@ impl Client {
         !matches!(self.state, State::Waiting | State::Gone)
     }
 
-    /// Gives the guest its turn.
     pub(super) fn run(&mut self, now: Instant) {
         self.request = None;
         self.state = State::Running;

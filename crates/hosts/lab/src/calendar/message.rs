@@ -46,7 +46,6 @@ impl Op {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message {
-    /// What it is about.
     pub(super) op: Op,
     /// Its number, which the answer repeats.
     pub(super) seq: u32,
@@ -55,7 +54,6 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// The message as it goes over the socket.
     pub(super) fn to_bytes(self) -> [u8; SIZE] {
         let mut bytes = [0; SIZE];
         bytes[..4].copy_from_slice(&(self.op as u32).to_ne_bytes());
@@ -73,7 +71,6 @@ impl Message {
         Some(Self { op, seq: word(4)?, time })
     }
 
-    /// The answer to it.
     pub(super) fn ack(self, time: u64) -> Self {
         Self { op: Op::Ack, seq: self.seq, time }
     }

@@ -115,12 +115,10 @@ impl Calendar {
         self.clients[number].fd()
     }
 
-    /// Takes the connection of guest `number`; whether it has come.
     pub(crate) fn accept(&mut self, number: usize) -> io::Result<bool> {
         self.clients[number].accept()
     }
 
-    /// Hears guest `number` out.
     pub(crate) fn listen(&mut self, number: usize) -> Result<(), String> {
         self.take_time();
         let shares = self.shared.is_shared_by(number as u16);
@@ -215,7 +213,6 @@ impl Calendar {
         self.clients[next].run(self.now);
     }
 
-    /// From now on guest `number` is the one that runs.
     fn let_run(&mut self, number: usize, until: Option<Instant>) {
         self.running = Some(number);
         self.shared.set_now(self.now);

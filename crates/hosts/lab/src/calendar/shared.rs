@@ -44,7 +44,6 @@ const WANTS_TO_RUN: u32 = 1;
 /// A client has kicked its device in its turn. Added as well.
 const KICKED: u32 = 1 << 31;
 
-/// The memory, mapped.
 #[derive(Debug)]
 pub(super) struct Shared {
     file: OwnedFd,
@@ -103,35 +102,29 @@ impl Shared {
         self.long(AT_FREE_UNTIL).store(until.as_nanos(), Ordering::Release);
     }
 
-    /// Guest `number` runs.
     pub(super) fn run(&self, number: u16) {
         self.half(AT_RUNNING_ID).store(number, Ordering::Release);
     }
 
-    /// No guest runs.
     pub(super) fn run_none(&self) {
         self.half(AT_RUNNING_ID).store(self.clients - 1, Ordering::Release);
     }
 
-    /// Whether guest `number` reads and writes here.
     pub(super) fn is_shared_by(&self, number: u16) -> bool {
         self.capabilities(number) & SHARES_TIME != 0
     }
 
-    /// When guest `number` wants to run, if it has said so here.
     pub(super) fn request(&self, number: u16) -> Option<u64> {
         let client = self.client(number);
         let wants = self.word(client + AT_FLAGS).load(Ordering::Acquire) & WANTS_TO_RUN != 0;
         wants.then(|| self.long(client + AT_REQUEST_TIME).load(Ordering::Acquire))
     }
 
-    /// Whether guest `number` has kicked its device since this was asked last.
     pub(super) fn take_kick(&self, number: u16) -> bool {
         let flags = self.word(self.client(number) + AT_FLAGS);
         flags.fetch_and(!KICKED, Ordering::AcqRel) & KICKED != 0
     }
 
-    /// Whether guest `number` looks for its interrupts here.
     pub(super) fn sees_interrupts(&self, number: u16) -> bool {
         self.capabilities(number) & SEES_INTERRUPTS != 0
     }
@@ -140,7 +133,6 @@ impl Shared {
         self.word(self.client(number) + AT_CAPABILITIES).load(Ordering::Acquire)
     }
 
-    /// Interrupts guest `number` for these rings, a bit for each.
     pub(super) fn interrupt(&self, number: u16, rings: u64) {
         let raised = self.long(self.client(number) + AT_INTERRUPTS);
         raised.fetch_or(rings, Ordering::AcqRel);

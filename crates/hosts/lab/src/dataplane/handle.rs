@@ -68,7 +68,6 @@ pub struct Handle {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a data-plane thread is started with.
 pub(super) struct Start {
     pub(super) plans: Vec<PortPlan>,
     pub(super) capture: Option<Capture>,
@@ -182,12 +181,10 @@ impl DataPlane {
         }
     }
 
-    /// Whether commands have come that still have to run.
     pub(super) fn has_commands(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Runs the commands that have come.
     pub(super) fn run_commands(&mut self, now: Instant, cpu: Duration) {
         (self.now, self.cpu) = (now, cpu);
         self.take_commands();

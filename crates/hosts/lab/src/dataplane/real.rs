@@ -40,7 +40,6 @@ struct RealTime {
     watched: Vec<bool>,
 }
 
-/// Runs until it is stopped.
 fn run(data: DataPlane) {
     let polls_only = data.waiter.spins() && data.plane.is_in_memory();
     let mut owner = RealTime { watched: vec![true; data.plane.len()], data };

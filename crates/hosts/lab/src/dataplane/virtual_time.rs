@@ -62,7 +62,6 @@ pub struct Outlook {
     pub now: Instant,
 }
 
-/// A command, and when it is to run.
 struct Planned {
     at: Instant,
     command: PlaneCommand,
@@ -133,7 +132,6 @@ impl VirtualHandle {
     }
 }
 
-/// The owner of a data plane, and of its guests' time.
 struct VirtualTime {
     data: DataPlane,
     calendar: Calendar,
@@ -237,7 +235,6 @@ impl VirtualTime {
         [planned, self.data.plane.deadline(), self.next_irq_at()].into_iter().flatten().min()
     }
 
-    /// When a guest is to be interrupted next.
     fn next_irq_at(&mut self) -> Option<Instant> {
         self.data.plane.virtual_hosts().filter_map(|host| host.next_irq_at()).min()
     }
@@ -254,7 +251,6 @@ impl VirtualTime {
         }
     }
 
-    /// Runs the commands that have come, and takes note of those for later.
     fn run_commands(&mut self) {
         self.data.run_commands(self.calendar.now(), Duration::ZERO);
         while let Ok(planned) = self.planned.try_recv() {
@@ -348,7 +344,6 @@ impl VirtualTime {
         self.data.plane.serve(now);
     }
 
-    /// Updates what the handle shows.
     fn show(&self) {
         let clocks = (0..self.calendar.len()).map(|n| self.calendar.state(n) != State::Absent);
         let outlook = Outlook {

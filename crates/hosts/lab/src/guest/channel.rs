@@ -55,7 +55,6 @@ impl Channel {
         self.allowance = Some(self.allowance.unwrap_or(0).saturating_add(bytes));
     }
 
-    /// How many bytes wait to be sent.
     pub(super) fn backlog(&self) -> usize {
         self.outbox.len()
     }
@@ -110,7 +109,6 @@ impl Channel {
         found.is_some()
     }
 
-    /// Adds a message to what is to be sent.
     pub(super) fn push(&mut self, program: u32, message: &impl Serialize) {
         let bytes = postcard::to_allocvec(message).expect("memory takes any message");
         self.pass(program, &bytes);
@@ -149,7 +147,6 @@ impl Channel {
     }
 }
 
-/// Reads the message of a frame.
 pub(super) fn message<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
     postcard::from_bytes(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }

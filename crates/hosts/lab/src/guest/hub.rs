@@ -60,7 +60,6 @@ pub(super) fn events() -> (SyncSender<ProgramEvent>, Receiver<ProgramEvent>) {
     sync_channel(EVENTS)
 }
 
-/// The hub's ends of everything.
 pub(super) struct Ends {
     /// The process that is the guest's kernel. Helpers of it may outlive it and keep its console
     /// open, so that alone does not tell its end.
@@ -77,7 +76,6 @@ pub(super) struct Ends {
     pub(super) events: SyncSender<ProgramEvent>,
 }
 
-/// Starts the hub.
 pub(super) fn start(name: &str, ends: Ends) -> io::Result<JoinHandle<()>> {
     let mut console = Channel::new(ends.from_guest, ends.to_guest)?;
     console.allow(CONSOLE_ROOM);
@@ -189,7 +187,6 @@ impl Hub {
         waiter.wait((!is_waiting).then_some(PAUSE))
     }
 
-    /// Passes on what the guest has said.
     fn read_guest(&mut self) -> io::Result<()> {
         if !self.greeted {
             self.greeted = self.console.is_greeted();

@@ -112,7 +112,6 @@ impl GuestSettings {
         }
     }
 
-    /// The kernel with its command line.
     pub(super) fn command(&self) -> Command {
         let mut kernel = Command::new(&self.kernel);
         kernel.arg(format!("mem={}M", self.memory_mib));

@@ -61,7 +61,6 @@ impl RunDirectory {
     }
 }
 
-/// Everything the holder needs, ready before it is forked.
 pub(super) struct Blueprint {
     host: String,
     process_name: CString,
@@ -81,7 +80,6 @@ impl Blueprint {
     }
 }
 
-/// The running holder of a host, seen from the process that started it.
 #[derive(Debug)]
 pub(super) struct Holder {
     pid: u32,
@@ -250,7 +248,6 @@ fn hold(blueprint: &Blueprint, life_line: RawFd) -> ! {
     forked::exit(0)
 }
 
-/// Makes the namespaces a host.
 fn setup(blueprint: &Blueprint, life_line: BorrowedFd<'_>) -> Result<(), (SetupStep, Errno)> {
     // A name is a comfort in `ps`, nothing more.
     let _ = rustix::thread::set_name(&blueprint.process_name);

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-/// A step in which the holder can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum SetupStep {
@@ -18,7 +17,6 @@ impl SetupStep {
     pub(super) const ALL: [Self; 6] =
         [Self::Session, Self::Mounts, Self::Run, Self::HostsFile, Self::BindHosts, Self::HostName];
 
-    /// What to do when the step fails.
     pub(super) fn remedy(self) -> &'static str {
         match self {
             Self::Mounts => {

@@ -81,7 +81,6 @@ fn check_tools() -> Result<()> {
     );
 }
 
-/// One build in its directory.
 struct Build<'a> {
     directory: &'a Path,
     sources: &'a Sources,

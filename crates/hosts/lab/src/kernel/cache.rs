@@ -12,7 +12,6 @@ use sys::files::Directory;
 use super::recipe;
 use super::sources::{Suite, numbers};
 
-/// The directory of built kernels.
 pub(super) struct Cache {
     directory: PathBuf,
 }

@@ -39,7 +39,6 @@ impl fmt::Display for Suite {
     }
 }
 
-/// A package of sources.
 #[derive(Debug)]
 pub(super) struct Sources {
     /// Options of apt on top of the machine's configuration.
@@ -69,7 +68,6 @@ impl Sources {
         Ok(Self { options, package, version })
     }
 
-    /// The command that downloads the package into its working directory.
     pub(super) fn download(&self) -> Command {
         let mut apt = Command::new("apt-get");
         apt.args(&self.options).args(["download", "-q", &self.package]);

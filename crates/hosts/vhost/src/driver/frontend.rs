@@ -19,14 +19,12 @@ use crate::transport::message::{self, FrontendRequest, HEADER, Header, VringStat
 /// How long the device may take to answer.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 5 });
 
-/// A connected device.
 pub(super) struct Frontend {
     stream: UnixStream,
     acknowledged: bool,
 }
 
 impl Frontend {
-    /// Connects to the device that listens at `path`.
     pub(super) fn connect(path: &Path) -> Result<Self, DriverError> {
         let stream = UnixStream::connect(path)
             .map_err(|cause| DriverError::Connect { path: path.to_owned(), cause })?;
@@ -42,7 +40,6 @@ impl Frontend {
         Ok(Self { stream, acknowledged: false })
     }
 
-    /// From now on requests are acknowledged.
     pub(super) fn expect_acknowledgements(&mut self) {
         self.acknowledged = true;
     }
@@ -64,7 +61,6 @@ impl Frontend {
         }
     }
 
-    /// Asks for a number.
     pub(super) fn ask(
         &mut self,
         operation: &'static str,
@@ -74,7 +70,6 @@ impl Frontend {
         self.number(operation, request)
     }
 
-    /// Asks for `length` bytes of the configuration space.
     pub(super) fn configuration(&mut self, length: usize) -> Result<Vec<u8>, DriverError> {
         let operation = "read the NIC's configuration";
         let question = message::Config { offset: 0, flags: 0, bytes: vec![0; length] };
@@ -138,7 +133,6 @@ impl Frontend {
             .map_err(|error| DriverError::Answer { operation, what: error.to_string() })
     }
 
-    /// The answer to `request`.
     fn reply(
         &mut self,
         operation: &'static str,

@@ -23,12 +23,9 @@ pub(super) const BUFFER_BASE: u64 = 0x1_0000_0000;
 /// Where the device finds the memory as messages about rings have it ("user addresses").
 pub(super) const RING_BASE: u64 = 0x2_0000_0000;
 
-/// A ring and its buffers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueueLayout {
-    /// Where the ring is.
     pub ring: RingLayout,
-    /// The first buffer.
     pub buffers: usize,
     /// From one buffer to the next, in bytes.
     pub stride: usize,
@@ -37,7 +34,6 @@ pub(super) struct QueueLayout {
 }
 
 impl QueueLayout {
-    /// Takes room for a ring of `size` buffers of `room` bytes.
     pub(super) fn take(layout: &mut Layout, size: u16, room: usize) -> Self {
         let ring = RingLayout::take(layout, size);
         // An odd number of cache lines: buffers that begin at multiples of a power of two would
@@ -53,7 +49,6 @@ impl QueueLayout {
     }
 }
 
-/// Bytes of a receive buffer.
 pub(super) fn receive_room(largest: usize, merges: bool) -> usize {
     let whole = HEADER + largest;
     if merges { whole.min(MERGED_ROOM) } else { whole }

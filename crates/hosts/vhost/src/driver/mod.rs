@@ -37,7 +37,6 @@ pub struct DriverSettings {
 }
 
 impl Default for DriverSettings {
-    /// Rings of 256, and the MTU of the port.
     fn default() -> Self {
         Self { ring_size: 256, mtu: None }
     }
@@ -100,13 +99,11 @@ impl VirtioDriver {
     }
 
     /// The Ethernet address of the port; 02:00:00:00:00:00 if the port has none, as those of DPDK.
-    #[must_use]
     pub fn mac(&self) -> [u8; 6] {
         self.agreement.mac
     }
 
     /// The largest packet, without the Ethernet header, in bytes.
-    #[must_use]
     pub fn mtu(&self) -> u16 {
         self.agreement.mtu
     }
@@ -164,7 +161,6 @@ impl VirtioDriver {
     }
 
     /// What becomes readable at an interrupt, for frames that came and for room to send.
-    #[must_use]
     pub fn interrupt_fd(&self) -> BorrowedFd<'_> {
         self.interrupt.as_fd()
     }
@@ -175,7 +171,6 @@ impl VirtioDriver {
     }
 
     /// What becomes readable when the device hangs up; [`check`](Self::check) fails then.
-    #[must_use]
     pub fn hangup_fd(&self) -> BorrowedFd<'_> {
         self.frontend.connection()
     }
@@ -197,7 +192,6 @@ impl VirtioDriver {
     }
 
     /// What happened so far.
-    #[must_use]
     pub fn counters(&self) -> DriverCounters {
         let [received, oversized, receive_kicks] = self.receiver.counters();
         let [sent, full, transmit_kicks] = self.transmitter.counters();

@@ -13,7 +13,6 @@ use sys::memory::{Buffers, SharedMemory};
 /// `virtio_net_hdr_v1`, `include/uapi/linux/virtio_net.h`).
 const BUFFERS_AT: usize = 10;
 
-/// The receiving half of a pair of queues.
 pub(super) struct Receiver {
     ring: Ring,
     buffers: Buffers,
@@ -47,7 +46,6 @@ impl Receiver {
         Self { ring, buffers, room, merges, frame, received: 0, oversized: 0 }
     }
 
-    /// The ring of receive buffers.
     pub(super) fn ring(&mut self) -> &mut Ring {
         &mut self.ring
     }

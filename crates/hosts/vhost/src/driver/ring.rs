@@ -105,16 +105,12 @@ pub enum RingError {
 pub(super) struct RingLayout {
     /// How many buffers it has: a power of two, at most [`MAX_RING`].
     pub size: u16,
-    /// The descriptor table.
     pub descriptors: usize,
-    /// The available ring.
     pub available: usize,
-    /// The used ring.
     pub used: usize,
 }
 
 impl RingLayout {
-    /// Takes room for a ring.
     pub(super) fn take(layout: &mut Layout, size: u16) -> Self {
         let entries = usize::from(size);
         let descriptors = layout.take(16 * entries);
@@ -127,13 +123,11 @@ impl RingLayout {
 /// A buffer that came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Used {
-    /// Number of the buffer.
     pub id: u16,
     /// How many bytes the device says it wrote.
     pub length: u32,
 }
 
-/// A ring and what the driver knows of it.
 pub(super) struct Ring {
     descriptors: Words<AtomicU64>,
     available: Words<AtomicU16>,
@@ -198,7 +192,6 @@ impl Ring {
         ring
     }
 
-    /// How many buffers it has.
     pub(super) fn size(&self) -> u16 {
         self.mask + 1
     }
@@ -218,7 +211,6 @@ impl Ring {
         self.descriptors[2 * usize::from(id)].store(address.to_le(), Relaxed);
     }
 
-    /// Sets length and flags of descriptor `id`.
     #[inline]
     pub(super) fn describe(&mut self, id: u16, length: u32, flags: u16) {
         let word = u64::from(length) | u64::from(flags) << 32;

@@ -53,28 +53,22 @@ const MIN_MTU: u16 = 68;
 /// The MTU if neither side has one.
 const USUAL_MTU: u16 = 1500;
 
-/// What driver and device have agreed on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Agreement {
     features: u64,
-    /// The address of the port.
     pub mac: [u8; 6],
-    /// The largest packet.
     pub mtu: u16,
 }
 
 impl Agreement {
-    /// Whether both sides have feature `bit`.
     pub(super) fn has(&self, bit: u32) -> bool {
         self.features >> bit & 1 == 1
     }
 
-    /// The longest frame.
     pub(super) fn largest_frame(&self) -> usize {
         usize::from(self.mtu) + layout::FRAMING
     }
 
-    /// Negotiates, up to the features.
     pub(super) fn reach(
         frontend: &mut Frontend,
         settings: &DriverSettings,

@@ -6,7 +6,6 @@ use super::layout::{HEADER, QueueLayout};
 use super::ring::{Ring, RingError};
 use sys::memory::{Buffers, SharedMemory};
 
-/// The sending half of a pair of queues.
 pub(super) struct Transmitter {
     ring: Ring,
     buffers: Buffers,
@@ -30,7 +29,6 @@ impl Transmitter {
         Self { ring, buffers, free, next: 0, count: size, sent: 0, full: 0 }
     }
 
-    /// The ring of transmit buffers.
     pub(super) fn ring(&mut self) -> &mut Ring {
         &mut self.ring
     }

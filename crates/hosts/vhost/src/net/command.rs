@@ -67,7 +67,6 @@ impl Spread {
     }
 }
 
-/// What a command changes.
 pub(super) struct GuestControls<'a> {
     pub(super) now: Instant,
     pub(super) port: &'a mut Port<Vec<u8>>,

@@ -77,7 +77,6 @@ impl Default for DeviceSettings {
 
 impl DeviceSettings {
     /// The virtio features of such a device. There are no offloads: packets are packets.
-    #[must_use]
     pub fn features(&self) -> u64 {
         let always = [
             VIRTIO_F_VERSION_1,
@@ -101,7 +100,6 @@ impl DeviceSettings {
     }
 
     /// The protocol features of such a device.
-    #[must_use]
     pub fn protocol_features(&self) -> u64 {
         let features = PROTOCOL_F_MQ
             | PROTOCOL_F_REPLY_ACK
@@ -113,7 +111,6 @@ impl DeviceSettings {
     }
 
     /// What such a device offers to its frontends.
-    #[must_use]
     pub fn session(&self) -> SessionSettings {
         let rings = 2 * self.pairs + 1;
         SessionSettings {
@@ -126,7 +123,6 @@ impl DeviceSettings {
     }
 
     /// `struct virtio_net_config` (`include/uapi/linux/virtio_net.h`).
-    #[must_use]
     pub fn config(&self) -> [u8; 24] {
         let mut config = [0; 24];
         config[..6].copy_from_slice(&self.mac);

@@ -8,7 +8,6 @@ use crate::transport::ring::RingError;
 use crate::transport::session::LiveRing;
 
 impl Receiver {
-    /// When the host does something next.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.handler.deadline()
     }

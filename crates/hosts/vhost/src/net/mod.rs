@@ -91,19 +91,16 @@ impl Device {
     }
 
     /// Whether a frontend is connected.
-    #[must_use]
     pub fn is_connected(&self) -> bool {
         self.frontend.is_connected()
     }
 
     /// Why the last guest is gone, if none has come since.
-    #[must_use]
     pub fn lost(&self) -> Option<&str> {
         self.frontend.lost()
     }
 
     /// Frames of the guest that were longer than any port takes.
-    #[must_use]
     pub fn too_long(&self) -> u64 {
         self.senders.iter().map(|sender| sender.too_long).sum()
     }

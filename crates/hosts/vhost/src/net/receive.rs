@@ -22,7 +22,6 @@ pub(super) const PACKET_HEADER: usize = size_of::<virtio_net_hdr_v1>();
 /// Where `num_buffers` is in it.
 const NUM_BUFFERS: usize = std::mem::offset_of!(virtio_net_hdr_v1, num_buffers);
 
-/// One receive ring's state beside the ring itself.
 #[derive(Debug, Default)]
 pub(super) struct Receiver {
     generation: u32,

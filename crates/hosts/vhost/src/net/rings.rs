@@ -15,7 +15,6 @@ use crate::transport::session::ProtocolViolation;
 const NO_BUFFER: Duration = Duration::from_micros(1);
 
 impl Device {
-    /// Reads how far the guest has come in its rings.
     pub(super) fn look(
         &mut self,
         now: Instant,
@@ -45,7 +44,6 @@ impl Device {
         self.obey_commands(now, port, watch)
     }
 
-    /// Carries out what the guest has put into the control queue.
     fn obey_commands(
         &mut self,
         now: Instant,
@@ -107,7 +105,6 @@ impl Device {
         Ok(later.map_or(Fetched::Nothing, Fetched::Later))
     }
 
-    /// Takes the next frame of one pair.
     fn take_from(
         &mut self,
         pair: usize,

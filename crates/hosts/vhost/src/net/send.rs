@@ -17,7 +17,6 @@ use hostside::processor::Processor;
 /// The longest frame that is taken from a guest.
 const MAX_FRAME: u64 = nic::port::MAX_FRAME as u64;
 
-/// One transmit ring's state beside the ring itself.
 #[derive(Debug)]
 pub(super) struct Sender {
     generation: u32,
@@ -180,7 +179,6 @@ impl Sender {
         call
     }
 
-    /// When the timer of the completions runs out.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.vector.deadline()
     }
@@ -196,7 +194,6 @@ impl Sender {
         true
     }
 
-    /// What is in force.
     pub(super) fn in_force(&self) -> Profile {
         let Moderation { rx_usecs, rx_frames, .. } = self.moderation;
         Profile { rx_usecs, rx_frames }

@@ -43,14 +43,10 @@ impl From<rustix::io::Errno> for ConnectionError {
     }
 }
 
-/// A message as it came.
 #[derive(Debug)]
 pub(crate) struct Incoming {
-    /// What precedes the payload.
     pub header: Header,
-    /// The payload, in bytes.
     pub payload: Vec<u8>,
-    /// The descriptors that came with it.
     pub fds: Vec<ForeignFd>,
 }
 
@@ -69,14 +65,12 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// A connection over a connected stream socket.
     #[must_use]
     pub(crate) fn new(socket: ForeignFd) -> Self {
         Self { socket, buffer: Box::new([0; HEADER + MAX_PAYLOAD]), filled: 0, fds: Vec::new() }
     }
 
     /// Whether descriptors have come with a message that is not complete.
-    #[must_use]
     pub(crate) fn holds_descriptors(&self) -> bool {
         !self.fds.is_empty()
     }
@@ -131,7 +125,6 @@ impl Connection {
         Ok(true)
     }
 
-    /// Sends a whole message.
     pub(crate) fn send(&self, message: &[u8]) -> Result<(), ConnectionError> {
         let sent = send(&self.socket, message, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?;
         if sent == message.len() { Ok(()) } else { Err(ConnectionError::Full) }

@@ -82,14 +82,12 @@ pub struct Frontend {
     raised: Vec<usize>,
 }
 
-/// A connected frontend.
 #[derive(Debug)]
 struct Guest {
     connection: Watched<Connection>,
     session: Session,
     /// The process that connected, where it can be seen from here.
     _process: Option<Watched<OwnedFd>>,
-    /// It has ended.
     has_ended: bool,
     /// An answer that waits until what was kicked has been taken.
     owed: Option<Vec<u8>>,
@@ -97,9 +95,6 @@ struct Guest {
 
 impl Frontend {
     /// Waits for a frontend on `listener`.
-    ///
-    /// # Errors
-    /// If the socket cannot be watched.
     pub fn new(listener: UnixListener, settings: SessionSettings) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let watching = Watching::new(KICK, BACKEND)?;
@@ -118,19 +113,16 @@ impl Frontend {
     }
 
     /// What becomes readable when there is something to do.
-    #[must_use]
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.watching.epoll.as_fd()
     }
 
     /// Whether a frontend is connected.
-    #[must_use]
     pub fn is_connected(&self) -> bool {
         self.guest.is_some()
     }
 
     /// Why the last guest is gone, if none has come since.
-    #[must_use]
     pub fn lost(&self) -> Option<&str> {
         self.lost.as_deref()
     }

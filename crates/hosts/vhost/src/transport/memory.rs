@@ -85,11 +85,9 @@ pub enum Access {
     Write,
 }
 
-/// A mapped region.
 #[derive(Debug)]
 struct Mapping {
     region: Region,
-    /// The first byte of the region.
     base: NonNull<u8>,
     map: NonNull<u8>,
     map_length: usize,
@@ -168,9 +166,6 @@ pub struct Memory {
 
 impl Memory {
     /// Maps the regions of a memory table, each from its file; `reaper` unmaps them.
-    ///
-    /// # Errors
-    /// If a region cannot be, or cannot be mapped.
     pub fn map(
         regions: &[Region],
         fds: &[ForeignFd],
@@ -186,7 +181,6 @@ impl Memory {
     }
 
     /// Whether the guest has taken memory away that was accessed since.
-    #[must_use]
     pub fn is_poisoned(&self) -> bool {
         self.mappings
             .iter()
@@ -195,9 +189,6 @@ impl Memory {
     }
 
     /// A part of a ring, for good: `count` words at an address of the frontend.
-    ///
-    /// # Errors
-    /// If they are not all in one region, or not aligned.
     pub fn area<W>(
         &self,
         user: u64,
@@ -221,9 +212,6 @@ impl Memory {
     }
 
     /// Copies bytes at an address of the guest.
-    ///
-    /// # Errors
-    /// If they are not all in one region.
     #[inline]
     pub fn read(&self, guest: u64, bytes: &mut [u8]) -> Result<(), MemoryError> {
         let from = self.locate(guest, bytes.len() as u64)?.as_ptr();
@@ -234,18 +222,12 @@ impl Memory {
     }
 
     /// Copies bytes to an address of the guest.
-    ///
-    /// # Errors
-    /// If they are not all in one region.
     #[inline]
     pub fn write(&self, guest: u64, bytes: &[u8]) -> Result<(), MemoryError> {
         self.write_parts(guest, [bytes])
     }
 
     /// Copies parts to an address of the guest, one behind the other.
-    ///
-    /// # Errors
-    /// If they are not all in one region.
     #[inline]
     pub fn write_parts<const N: usize>(
         &self,
@@ -371,7 +353,6 @@ pub(super) mod tests {
         Memory::map(regions, &files.map(foreign), &Reaper::start().unwrap())
     }
 
-    /// A file of `size` bytes of memory.
     pub(in super::super) fn file(size: u64) -> OwnedFd {
         let fd = memfd_create("guest", MemfdFlags::CLOEXEC).unwrap();
         ftruncate(&fd, size).unwrap();

@@ -47,9 +47,6 @@ pub fn reply(request: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Reads a reply that is one number.
-///
-/// # Errors
-/// If it is too short.
 pub fn parse_u64(header: &Header, payload: &[u8]) -> Result<u64, MessageError> {
     Fields::new(header, payload).u64()
 }
@@ -61,9 +58,6 @@ pub fn vring_call(index: u32) -> Vec<u8> {
 }
 
 /// Reads a message of the backend: the ring that it interrupts, if that is what it does.
-///
-/// # Errors
-/// If the payload is too short.
 pub fn parse_vring_call(header: &Header, payload: &[u8]) -> Result<Option<u32>, MessageError> {
     if header.request != BACKEND_VRING_CALL {
         return Ok(None);

@@ -21,9 +21,6 @@ pub struct Reaper {
 
 impl Reaper {
     /// Starts the thread; it ends with the last clone of this.
-    ///
-    /// # Errors
-    /// If there can be no more threads.
     pub fn start() -> io::Result<Self> {
         let (queue, things) = channel::<Box<dyn Send>>();
         let pending = Arc::new(AtomicUsize::new(0));
@@ -38,7 +35,6 @@ impl Reaper {
     }
 
     /// What has still to be dropped.
-    #[must_use]
     pub fn pending(&self) -> usize {
         self.pending.load(Ordering::Relaxed)
     }

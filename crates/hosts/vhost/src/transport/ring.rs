@@ -145,9 +145,6 @@ pub struct Ring {
 
 impl Ring {
     /// The ring at `address`; its next available buffer is number `base`.
-    ///
-    /// # Errors
-    /// If the size or an address cannot be.
     pub fn new(
         memory: &Memory,
         address: &VringAddress,
@@ -191,33 +188,26 @@ impl Ring {
     }
 
     /// How many buffers it holds.
-    #[must_use]
     pub fn size(&self) -> u16 {
         self.size
     }
 
     /// The number of the next buffer to take.
-    #[must_use]
     pub fn base(&self) -> u16 {
         self.taken
     }
 
     /// Up to where the driver can see used buffers.
-    #[must_use]
     pub fn published(&self) -> u16 {
         self.published
     }
 
     /// The used index once [`flush_used`](Self::flush_used) has been called.
-    #[must_use]
     pub fn used_index(&self) -> u16 {
         self.used_index
     }
 
     /// How many buffers the driver offers.
-    ///
-    /// # Errors
-    /// If they are more than the ring holds.
     #[inline]
     pub fn available(&mut self) -> Result<u16, RingError> {
         let offered = self.available.load(INDEX, Ordering::Acquire);
@@ -231,16 +221,12 @@ impl Ring {
 
     /// The most buffers that the driver can hold: those that it has not offered, as far as known.
     #[inline]
-    #[must_use]
     pub fn with_driver(&self) -> u16 {
         self.size - self.offered.wrapping_sub(self.taken)
     }
 
     /// Takes the next buffer and adds its segments to `chain`; its number, or `None` if there is
     /// none.
-    ///
-    /// # Errors
-    /// If the driver broke a rule.
     #[inline]
     pub fn take(&mut self, memory: &Memory, chain: &mut Chain) -> Result<Option<u16>, RingError> {
         if self.offered == self.taken && self.available()? == 0 {
@@ -341,7 +327,6 @@ impl Ring {
 
     /// For which used buffers the driver wants a call.
     #[inline]
-    #[must_use]
     pub fn driver_event(&self) -> DriverEvent {
         if self.event_index {
             let at = ELEMENTS + usize::from(self.size);

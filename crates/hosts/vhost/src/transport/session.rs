@@ -175,9 +175,6 @@ pub struct Watching {
 
 impl Watching {
     /// An epoll of its own, with these tokens.
-    ///
-    /// # Errors
-    /// If the kernel refuses a descriptor, a thread or asynchronous I/O.
     pub fn new(kick: u64, backend: u64) -> io::Result<Self> {
         let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
         let (reaper, signals) = (Reaper::start()?, Arc::new(Signals::new()?));
@@ -215,9 +212,6 @@ impl Session {
     }
 
     /// Does what a message asks, and returns what to answer.
-    ///
-    /// # Errors
-    /// If it breaks the protocol; the session must not be used any more.
     pub fn handle(
         &mut self,
         header: &Header,
@@ -472,34 +466,27 @@ impl Session {
     }
 
     /// The guest's memory, if it has handed it over.
-    #[must_use]
     pub fn memory(&self) -> Option<&Memory> {
         self.memory.as_ref()
     }
 
     /// The virtio features that both sides have.
-    #[must_use]
     pub fn features(&self) -> u64 {
         self.features
     }
 
     /// Whether the frontend has handed over sockets, by which it may hold its own connection open.
-    #[must_use]
     pub fn holds_sockets(&self) -> bool {
         let is_socket = |slot: &RingSetup| matches!(slot.call, Some(Call::Socket(_)));
         self.backend.is_some() || self.slots.iter().any(is_socket)
     }
 
     /// Whether the guest has taken memory away that was accessed since.
-    #[must_use]
     pub fn is_poisoned(&self) -> bool {
         self.memory.as_ref().is_some_and(Memory::is_poisoned)
     }
 
     /// Interrupts the guest for a ring, by descriptor or by message.
-    ///
-    /// # Errors
-    /// If it does not read the messages.
     pub fn call(&mut self, index: usize) -> Result<(), ProtocolViolation> {
         if self.protocol & PROTOCOL_F_INBAND_NOTIFICATIONS != 0
             && let Some(backend) = &self.backend
@@ -516,9 +503,6 @@ impl Session {
     }
 
     /// Reads the channel of the backend, on which the frontend has nothing to say.
-    ///
-    /// # Errors
-    /// If it carries a message, or the peer is gone.
     pub fn check_backend(&mut self) -> Result<(), ProtocolViolation> {
         let Some(backend) = &mut self.backend else { return Ok(()) };
         match backend.inside.receive()? {

@@ -72,7 +72,6 @@ impl Watched {
         Ok(Self { slot })
     }
 
-    /// Whether an access has failed.
     pub(super) fn is_poisoned(&self) -> bool {
         WATCHED[self.slot].poisoned.load(Ordering::Relaxed)
     }

@@ -52,9 +52,6 @@ pub struct Signals {
 
 impl Signals {
     /// A queue.
-    ///
-    /// # Errors
-    /// If the kernel has none, or no more.
     pub fn new() -> io::Result<Self> {
         let null = File::open("/dev/null")?;
         let mut context = 0_usize;
@@ -75,9 +72,6 @@ impl Signals {
     }
 
     /// Adds one to an eventfd's counter; one that is full stays so.
-    ///
-    /// # Errors
-    /// If it is no eventfd.
     pub fn send(&self, event_fd: BorrowedFd<'_>) -> io::Result<()> {
         let mut unread = self.unread.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if *unread >= UNREAD {

@@ -202,7 +202,6 @@ impl Virtqueue {
         rustix::io::write(&self.kick, &1_u64.to_ne_bytes()).unwrap();
     }
 
-    /// How many interrupts there have been since the last call.
     pub(crate) fn calls(&self) -> u64 {
         let mut count = [0; 8];
         rustix::io::read(&self.call, &mut count).map_or(0, |_| u64::from_ne_bytes(count))
@@ -277,7 +276,6 @@ impl Guest {
         frontend::receive(&mut self.socket).unwrap()
     }
 
-    /// Offers every free receive buffer.
     pub(crate) fn refill(&mut self, room: u32) {
         while self.rings[0].offer(&[], room) {}
     }

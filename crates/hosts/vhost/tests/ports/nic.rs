@@ -17,7 +17,6 @@ use vhost::Device;
 use vhost::DeviceSettings;
 use vhost::driver::{DriverSettings, VirtioDriver};
 
-/// How many ports there are, and what they are like.
 #[derive(Clone, Copy)]
 pub(crate) struct NicSettings {
     pub(crate) ports: usize,
@@ -76,7 +75,6 @@ impl Drop for Sockets {
     }
 }
 
-/// A running NIC. It stops when this is dropped.
 pub(crate) struct Nic {
     plane: Handle,
     sockets: Sockets,
@@ -89,7 +87,6 @@ impl Nic {
         Self { plane: plane.unwrap(), sockets }
     }
 
-    /// The socket of a port.
     pub(crate) fn path(&self, number: usize) -> PathBuf {
         self.sockets.path(number)
     }
@@ -119,7 +116,6 @@ impl Nic {
         self.attachment(number).lost.unwrap_or_default()
     }
 
-    /// Disconnects the frontend of a port; `false` if there is none.
     pub(crate) fn evict(&self, number: usize) -> bool {
         self.plane.call(move |plane: &mut DataPlane| plane.plane().evict(number)).unwrap()
     }

@@ -62,7 +62,6 @@ pub(crate) fn region() -> Region {
     Region { guest_address: GUEST, size: MEMORY, user_address: USER, file_offset: 0 }
 }
 
-/// A frontend that breaks the protocol.
 pub(crate) struct Rogue {
     pub(crate) stream: UnixStream,
     pub(crate) memory: OwnedFd,
@@ -83,7 +82,6 @@ impl Rogue {
         Ok(Self { stream, memory: memory(MEMORY), kicks: events(), calls: events() })
     }
 
-    /// Sends bytes with descriptors.
     pub(crate) fn say(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
         frontend::say(&self.stream, bytes, fds)
     }
@@ -100,7 +98,6 @@ impl Rogue {
         parse_u64(&header, &payload).map_err(io::Error::other)
     }
 
-    /// Agrees on features.
     pub(crate) fn negotiate(&mut self) -> io::Result<()> {
         let protocol = PROTOCOL_F_CONFIG | PROTOCOL_F_REPLY_ACK;
         self.say(&FrontendRequest::SetOwner.encode(false), &[])?;
@@ -111,7 +108,6 @@ impl Rogue {
         Ok(())
     }
 
-    /// Shares the memory.
     pub(crate) fn share(&mut self) -> io::Result<()> {
         let memory = self.memory.try_clone()?;
         self.ask(&FrontendRequest::SetMemTable(vec![region()]), &[memory.as_fd()])?;
@@ -136,7 +132,6 @@ impl Rogue {
         self.start(addresses(TRANSMIT), RING.into(), 0)
     }
 
-    /// Writes descriptor `number` of ring `index`.
     pub(crate) fn describe(&self, index: u32, number: u16, descriptor: &[u8]) -> io::Result<()> {
         frontend::write(&self.memory, place(index).0 + 16 * u64::from(number), descriptor);
         Ok(())
@@ -155,13 +150,11 @@ impl Rogue {
         self.kick(index)
     }
 
-    /// Makes the device look at a ring.
     pub(crate) fn kick(&self, index: u32) -> io::Result<()> {
         rustix::io::write(&self.kicks[index as usize & 1], &1_u64.to_ne_bytes())?;
         Ok(())
     }
 
-    /// Whether the device hangs up.
     pub(crate) fn is_cut_off(&mut self) -> bool {
         let mut rest = [0; 4096];
         loop {

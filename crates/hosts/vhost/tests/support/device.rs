@@ -41,7 +41,6 @@ const SETTINGS: [&str; 8] = [
     "delay:75+frames:2",
 ];
 
-/// Plays the steps.
 pub(crate) fn replay(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let (kind, missing, setting) = (input.u8(), input.u8(), input.u8());
@@ -82,7 +81,6 @@ pub(crate) fn replay(bytes: &[u8]) {
     fits(bench.round());
 }
 
-/// Does the next thing.
 fn step(guest: &mut Guest, bench: &mut Bench<Device>, input: &mut Input<'_>) {
     match input.u8() % 8 {
         0 => fits(bench.pass(u64::from(input.u16()))),

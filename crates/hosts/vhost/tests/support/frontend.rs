@@ -19,12 +19,10 @@ pub(crate) fn memory(bytes: u64) -> OwnedFd {
     file
 }
 
-/// A kick or call descriptor.
 pub(crate) fn event() -> OwnedFd {
     eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an event descriptor")
 }
 
-/// Sends bytes with descriptors.
 pub(crate) fn say(socket: &UnixStream, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(16))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -69,7 +67,6 @@ pub(crate) fn start<'a>(
     ]
 }
 
-/// A descriptor's 16 bytes.
 pub(crate) fn descriptor(address: u64, length: u32, flags: u16, next: u16) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&address.to_le_bytes());
@@ -79,12 +76,10 @@ pub(crate) fn descriptor(address: u64, length: u32, flags: u16, next: u16) -> [u
     bytes
 }
 
-/// Writes to memory, counted from its start.
 pub(crate) fn write(memory: &OwnedFd, at: u64, bytes: &[u8]) {
     assert_eq!(rustix::io::pwrite(memory, bytes, at).expect("memory"), bytes.len());
 }
 
-/// Reads a word of 16 bits.
 pub(crate) fn word(memory: &OwnedFd, at: u64) -> u16 {
     let mut bytes = [0; 2];
     rustix::io::pread(memory, &mut bytes, at).expect("memory");

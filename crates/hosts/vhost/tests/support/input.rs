@@ -1,6 +1,5 @@
 //! Bytes of a fuzzer, taken one field at a time. When they are used up, all fields are zero.
 
-/// What is left of the bytes.
 pub(crate) struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -19,7 +18,6 @@ impl<'a> Input<'a> {
         bytes
     }
 
-    /// All that is left.
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         self.bytes(usize::MAX)
     }

@@ -45,7 +45,6 @@ fn descriptors() -> &'static [OwnedFd] {
     })
 }
 
-/// Plays the conversation.
 pub(crate) fn replay(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let kind = input.u8();

@@ -17,18 +17,15 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// A clock that starts now.
     pub(super) fn start(wall: bool) -> Self {
         Self { epoch_ns: read_ns(ClockId::Monotonic), wall }
     }
 
-    /// The time that workloads get.
     pub(super) fn now(self) -> Now {
         let wall_ns = if self.wall { read_ns(ClockId::Realtime) } else { 0 };
         Now { at: self.at(), wall_ns }
     }
 
-    /// Monotonic time alone.
     pub(super) fn at(self) -> Instant {
         Instant::from_nanos(read_ns(ClockId::Monotonic).saturating_sub(self.epoch_ns))
     }

@@ -6,7 +6,6 @@ use std::io::{self, Write};
 /// The longest command, in bytes, with blanks and the end of its line.
 const LONGEST: usize = 64;
 
-/// What the parent says on standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     /// The moment is time zero.
@@ -24,7 +23,6 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Waits for the next command.
     pub(super) fn wait(&mut self) -> io::Result<Command> {
         loop {
             if let Some(command) = self.take()? {

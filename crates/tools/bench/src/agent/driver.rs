@@ -51,19 +51,15 @@ impl Meter {
     }
 }
 
-/// What a wait ended with.
 enum Woken {
     Arrival(Arrival),
     Time,
     Stop,
 }
 
-/// How a run went, beside what the recorder has.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunTotals {
-    /// How much of the window passed.
     pub(super) window_ns: u64,
-    /// CPU time used in it.
     pub(super) cpu_ns: u64,
     /// How often the peer's host refused a datagram.
     pub(super) refused: u64,
@@ -125,7 +121,6 @@ impl Driver {
         Ok(())
     }
 
-    /// Runs the workload to its end.
     pub(super) fn run(
         &mut self,
         workload: &mut dyn Workload,
@@ -301,7 +296,6 @@ impl Driver {
     }
 }
 
-/// The event that a wait's end is.
 fn event_of<'buffer>(woken: &Woken, buffer: &'buffer [u8]) -> WorkloadEvent<'buffer> {
     let received = |connection: ConnectionId, length: usize| WorkloadEvent::Received {
         connection,

@@ -13,7 +13,6 @@ pub(super) struct FrameSocket {
 }
 
 impl FrameSocket {
-    /// Opens a socket that sends through `interface`.
     pub(super) fn open(interface: &str) -> Result<Self, String> {
         let socket = sys::packet::open_sender(interface).map_err(|error| error.to_string())?;
         Ok(Self { interface: interface.to_owned(), socket })

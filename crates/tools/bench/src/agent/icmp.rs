@@ -23,7 +23,6 @@ pub(super) struct Icmp {
 }
 
 impl Icmp {
-    /// Opens `connections` sockets towards one host.
     pub(super) fn connect(
         poller: &Poller,
         address: SocketAddr,

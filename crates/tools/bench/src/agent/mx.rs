@@ -109,7 +109,6 @@ impl Orders {
     }
 }
 
-/// What a wait ended with.
 enum Woken {
     Message(ConnectionId, usize),
     Drained(ConnectionId),
@@ -190,7 +189,6 @@ impl Driver {
         format!("{operation} MX endpoint {}: {error}", self.name)
     }
 
-    /// Runs the workload to its end.
     fn run(
         &mut self,
         workload: &mut dyn Workload,
@@ -285,7 +283,6 @@ impl Driver {
         }
     }
 
-    /// A request has ended.
     fn ended(
         &mut self,
         completed: Completed<Vec<u8>>,

@@ -11,7 +11,6 @@ use std::sync::Arc;
 /// Bytes that are the workload's.
 const HEAD: usize = 8;
 
-/// A message on its way.
 #[derive(Debug)]
 pub(super) struct OutgoingMessage {
     head: [u8; HEAD],

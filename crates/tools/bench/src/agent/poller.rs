@@ -16,10 +16,8 @@ use sys::busy_poll::{self, BusyPoll};
 /// The most sockets that one wait reports.
 const EVENTS_MAX: usize = 64;
 
-/// What a socket became ready for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ready {
-    /// The token it was registered with.
     pub(super) token: u64,
     /// It takes bytes again.
     pub(super) writable: bool,
@@ -42,7 +40,6 @@ impl Events {
         Self(Vec::with_capacity(EVENTS_MAX))
     }
 
-    /// The `index`-th socket that is ready.
     pub(super) fn get(&self, index: usize) -> Option<Ready> {
         let event = *self.0.get(index)?;
         let (flags, data) = (event.flags, event.data);

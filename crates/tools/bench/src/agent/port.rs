@@ -5,20 +5,17 @@ use std::fmt::Display;
 use std::io;
 use workload::ConnectionId;
 
-/// What became of one read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
     /// So many bytes are at the start of the buffer.
     Bytes(ConnectionId, usize),
     /// Everything that this connection had in its backlog is with the kernel now.
     Drained(ConnectionId),
-    /// The peer closed.
     Closed(ConnectionId),
     /// Nothing for the workload.
     Nothing,
 }
 
-/// A transport: some sockets of one kind.
 pub(super) trait Port {
     /// The address it is bound to, or its peer's.
     fn address(&self) -> String;

@@ -39,7 +39,6 @@ pub(super) struct Tcp {
 }
 
 impl Tcp {
-    /// Connects `connections` times.
     pub(super) fn connect(
         poller: &Poller,
         address: SocketAddr,

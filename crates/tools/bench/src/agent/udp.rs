@@ -25,7 +25,6 @@ pub(super) struct Udp {
 }
 
 impl Udp {
-    /// Opens `connections` sockets towards one server.
     pub(super) fn connect(
         poller: &Poller,
         address: SocketAddr,
@@ -47,7 +46,6 @@ impl Udp {
         Ok(Self::new(address, sockets, false))
     }
 
-    /// Opens a server's socket.
     pub(super) fn listen(poller: &Poller, address: SocketAddr) -> Result<Self, String> {
         let open = || {
             let socket = UdpSocket::bind(address)?;

@@ -24,7 +24,6 @@ pub(super) enum Worker {
 }
 
 impl Worker {
-    /// The worker that `spec` selects.
     pub(super) fn new(spec: &AgentSpec) -> Result<Self, String> {
         match &spec.processor {
             Some(interface) => ask(interface).map(Self::Asks),
@@ -33,7 +32,6 @@ impl Worker {
         }
     }
 
-    /// Does CPU work of this length.
     pub(super) fn work(&self, length: Duration) -> Result<(), String> {
         match self {
             _ if length == Duration::ZERO => {}

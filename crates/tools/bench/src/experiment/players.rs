@@ -78,12 +78,10 @@ impl Site {
         SocketAddr::new(self.addresses[self.sink], self.port + 1)
     }
 
-    /// The host that asks.
     pub(super) fn client(&self) -> usize {
         1 - self.server
     }
 
-    /// The host that sends the bulk flow.
     pub(super) fn source(&self) -> usize {
         1 - self.sink
     }

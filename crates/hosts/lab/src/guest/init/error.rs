@@ -11,7 +11,6 @@ pub struct InitError {
     pub(super) cause: Option<io::Error>,
 }
 
-/// Names what failed.
 pub(super) fn doing<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> InitError {
     let what = what.into();
     |cause| InitError { what, cause: Some(cause.into()) }

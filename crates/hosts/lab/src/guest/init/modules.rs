@@ -61,7 +61,6 @@ fn in_order<'a>(index: &'a str, driver: &str) -> Option<Vec<&'a str>> {
     })
 }
 
-/// Loads one module.
 fn insert(path: &Path) -> io::Result<()> {
     let failed = |why: String| io::Error::other(format!("insert {}: {why}", path.display()));
     if path.extension().is_none_or(|extension| extension != "ko") {

@@ -12,7 +12,6 @@ use rustix::time::{
 
 use crate::guest::protocol::TimedCommand;
 
-/// A script and a timer that is set to its next cue.
 pub(super) struct Script {
     cues: VecDeque<TimedCommand>,
     timer: OwnedFd,
@@ -29,7 +28,6 @@ impl Script {
         Ok(script)
     }
 
-    /// Whether all cues have been taken.
     pub(super) fn is_over(&self) -> bool {
         self.cues.is_empty()
     }

@@ -44,7 +44,6 @@ pub(super) fn settings() -> Result<InitSettings, InitError> {
     serde_json::from_slice(&bytes).map_err(doing(format!("understand {SETTINGS}")))
 }
 
-/// Makes the guest what `settings` say.
 pub(super) fn setup(settings: &InitSettings) -> Result<(), InitError> {
     mount_own_directories()?;
     rustix::system::sethostname(settings.station.name.as_bytes())

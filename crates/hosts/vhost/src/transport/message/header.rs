@@ -65,9 +65,6 @@ pub struct Header {
 
 impl Header {
     /// Reads a header; its payload has at most [`MAX_PAYLOAD`] bytes.
-    ///
-    /// # Errors
-    /// If it is of another version, or announces more.
     pub fn parse(bytes: &[u8; HEADER]) -> Result<Self, MessageError> {
         let field = |at: usize| {
             u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
@@ -83,13 +80,11 @@ impl Header {
     }
 
     /// Whether the sender waits for an acknowledgement.
-    #[must_use]
     pub fn needs_reply(&self) -> bool {
         self.flags & FLAG_NEED_REPLY != 0
     }
 
     /// Whether this is a reply.
-    #[must_use]
     pub fn is_reply(&self) -> bool {
         self.flags & FLAG_REPLY != 0
     }

@@ -65,7 +65,6 @@ pub struct Config {
 
 impl VringState {
     /// The eight bytes of a payload.
-    #[must_use]
     pub fn encode(&self) -> [u8; 8] {
         let mut bytes = [0; 8];
         bytes[..4].copy_from_slice(&self.index.to_ne_bytes());
@@ -75,9 +74,6 @@ impl VringState {
 
     /// Reads a payload, as the reply to
     /// [`FrontendRequest::GetVringBase`](super::FrontendRequest::GetVringBase).
-    ///
-    /// # Errors
-    /// If it is too short.
     pub fn parse(header: &Header, payload: &[u8]) -> Result<Self, MessageError> {
         Fields::new(header, payload).vring_state()
     }
@@ -85,7 +81,6 @@ impl VringState {
 
 impl Config {
     /// The bytes of a payload.
-    #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut payload = Vec::with_capacity(12 + self.bytes.len());
         for field in [self.offset, self.bytes.len() as u32, self.flags] {
@@ -97,9 +92,6 @@ impl Config {
 
     /// Reads a payload, as the reply to
     /// [`FrontendRequest::GetConfig`](super::FrontendRequest::GetConfig).
-    ///
-    /// # Errors
-    /// If it is too short or announces too much.
     pub fn parse(header: &Header, payload: &[u8]) -> Result<Self, MessageError> {
         Fields::new(header, payload).config()
     }

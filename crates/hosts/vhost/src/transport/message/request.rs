@@ -62,9 +62,6 @@ pub enum FrontendRequest {
 
 impl FrontendRequest {
     /// Reads the payload of the message that `header` began.
-    ///
-    /// # Errors
-    /// If the payload is too short, or a count in it out of range.
     pub fn parse(header: &Header, payload: &[u8]) -> Result<Self, MessageError> {
         let request = header.request;
         let mut fields = Fields::new(header, payload);
@@ -97,7 +94,6 @@ impl FrontendRequest {
     }
 
     /// The number in the header.
-    #[must_use]
     pub fn number(&self) -> u32 {
         match self {
             Self::GetFeatures => 1,
