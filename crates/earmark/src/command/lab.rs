@@ -94,14 +94,14 @@ pub(crate) fn run(args: &LabRunArgs) -> Result<ExitCode> {
     outlive_sigint()?;
     let (mut others, mut waited) = (Vec::new(), Vec::new());
     for (host, command) in commands.iter().filter(|(host, _)| !awaited.contains(host)) {
-        others.push(start(&live.machines()[*host], command, Stdio::null())?);
+        others.push(start(&*live.machines()[*host], command, Stdio::null())?);
     }
     if !others.is_empty() {
         sleep(HEAD_START);
     }
     for (host, command) in commands.iter().filter(|(host, _)| awaited.contains(host)) {
         let input = if waited.is_empty() { Stdio::inherit() } else { Stdio::null() };
-        waited.push(start(&live.machines()[*host], command, input)?);
+        waited.push(start(&*live.machines()[*host], command, input)?);
     }
     let mut status = 0;
     for child in &mut waited {
@@ -120,7 +120,7 @@ pub(crate) fn shell(on: &str, options: &NicOptions) -> Result<ExitCode> {
     let number = host_number(on)?;
     let live = lab(2.max(number + 1), options)?;
     outlive_sigint()?;
-    let host = &live.machines()[number];
+    let host = &*live.machines()[number];
     let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
     errln!(
         "Host {on}; another one is {}. Try `ping {0}`, `earmark nic show`, `earmark nic set b0 rx-usecs 50`; \
@@ -176,7 +176,7 @@ fn awaited(until: Option<&str>, commands: &[(usize, String)]) -> Result<Vec<usiz
     }
 }
 
-fn start(host: &impl Machine, command: &str, input: Stdio) -> Result<Child> {
+fn start(host: &dyn Machine, command: &str, input: Stdio) -> Result<Child> {
     let mut shell = host.command("/bin/sh".as_ref());
     shell.arg("-c").arg(command).stdin(input);
     Ok(host.spawn(&mut shell)?)

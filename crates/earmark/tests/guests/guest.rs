@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use lab::LabError;
 use lab::guest::protocol::{GuestEvent, Order, OutputStream, Spawn, Status, TimedCommand};
 use lab::guest::{Guest, GuestSettings};
 use lab::host::Host;
@@ -52,9 +53,16 @@ fn shell(guest: &Guest, script: &str) -> Command {
     command
 }
 
+/// What a command prints, and how it ends.
+fn outcome(guest: &Guest, command: &mut Command) -> Result<Output, LabError> {
+    let child =
+        guest.spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()));
+    Ok(child?.wait_with_output().unwrap())
+}
+
 #[track_caller]
 fn ask(guest: &Guest, script: &str) -> Output {
-    guest.output(&mut shell(guest, script)).unwrap()
+    outcome(guest, &mut shell(guest, script)).unwrap()
 }
 
 /// What a script that must succeed prints.
@@ -77,10 +85,10 @@ fn a_program_in_a_guest_is_like_a_child() {
         ] {
             assert_eq!(ask(&guest, script).status.code(), Some(code), "{script}");
         }
-        let output = guest.output(&mut guest.command("no-such-program".as_ref())).unwrap();
+        let output = outcome(&guest, &mut guest.command("no-such-program".as_ref())).unwrap();
         assert_eq!(output.status.code(), Some(127));
         has(&String::from_utf8_lossy(&output.stderr), &["start no-such-program: No such file"]);
-        let output = guest.output(&mut guest.command("/etc/passwd".as_ref())).unwrap();
+        let output = outcome(&guest, &mut guest.command("/etc/passwd".as_ref())).unwrap();
         assert_eq!(output.status.code(), Some(126), "{output:?}");
 
         let output = ask(&guest, "echo out; echo err >&2; printf '\\0\\377\\n\\r\\004\\021\\023'");
@@ -88,7 +96,7 @@ fn a_program_in_a_guest_is_like_a_child() {
         assert_eq!(output.stderr, b"err\n");
         let mut command = shell(&guest, "printf '%s|' \"$@\" \"$GREETING\"; pwd");
         command.args(["sh", "", "a b", "--help", "\"it's\""]).env("GREETING", "good day");
-        let output = guest.output(command.current_dir("/usr/lib")).unwrap();
+        let output = outcome(&guest, command.current_dir("/usr/lib")).unwrap();
         let expected = "|a b|--help|\"it's\"|good day|/usr/lib\n";
         assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
         assert!(guest.power_off(PATIENCE));
@@ -211,7 +219,7 @@ fn root_of_a_guest_writes_no_file_of_the_machine() {
         let before = mode();
         let guest = boot(&kernel);
         let mut command = shell(&guest, ATTEMPTS);
-        let printed = Ended::from(guest.output(command.arg(&directory)).unwrap()).stdout;
+        let printed = Ended::from(outcome(&guest, command.arg(&directory)).unwrap()).stdout;
         let expected = format!(
             "worked: mount -o remount,rw /\nworked: mount -t hostfs none /tmp/all -o /\n\
              worked: mount -t hostfs none /tmp/one -o {}\nprecious\nprecious\nprecious\n",
@@ -367,7 +375,7 @@ fn owner_of_a_guest() {
     // A guest that lives on ends the program when its proxy is gone.
     let look = "cat /proc/[0-9]*/cmdline | tr '\\0' ' '";
     soon("the program is gone", || {
-        let output = guest.output(&mut shell(&guest, look));
+        let output = outcome(&guest, &mut shell(&guest, look));
         output.is_err() || !String::from_utf8_lossy(&output.unwrap().stdout).contains("sleep 1001")
     });
     println!("\nended");

@@ -1,7 +1,7 @@
 //! What hosts and guests have in common for a caller that runs programs on them.
 
 use std::ffi::OsStr;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command};
 
 use crate::error::LabError;
 use crate::host::Host;
@@ -34,15 +34,6 @@ pub trait Machine {
     fn host(&self) -> Option<&Host> {
         None
     }
-
-    /// Runs a command that [`Machine::command`] has made, and collects its output.
-    fn output(&self, command: &mut Command) -> Result<Output, LabError> {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = self.spawn(command)?;
-        child.wait_with_output().map_err(|cause| {
-            LabError::start(&command.get_program().to_string_lossy(), self.name(), cause)
-        })
-    }
 }
 
 impl Machine for Host {
@@ -65,27 +56,5 @@ impl Machine for Host {
 
     fn host(&self) -> Option<&Host> {
         Some(self)
-    }
-}
-
-impl<M: Machine + ?Sized> Machine for Box<M> {
-    fn name(&self) -> &str {
-        (**self).name()
-    }
-
-    fn command(&self, program: &OsStr) -> Command {
-        (**self).command(program)
-    }
-
-    fn spawn(&self, command: &mut Command) -> Result<Child, LabError> {
-        (**self).spawn(command)
-    }
-
-    fn end(&self) -> Option<String> {
-        (**self).end()
-    }
-
-    fn host(&self) -> Option<&Host> {
-        (**self).host()
     }
 }

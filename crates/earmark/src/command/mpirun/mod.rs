@@ -20,7 +20,6 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use lab::host::Host;
-use lab::machine::Machine;
 use lab::station::{IPV4_PREFIX, Station};
 use lab::{MAX_HOSTS, names};
 use nic::moderation::Moderation;
@@ -174,7 +173,7 @@ impl RunLoop<'_> {
         library: Option<&Path>,
     ) -> Result<(i32, Vec<SettingRuns>)> {
         let machines = self.live.machines();
-        let hosts: Vec<&Host> = machines.iter().filter_map(Machine::host).collect();
+        let hosts: Vec<&Host> = machines.iter().filter_map(|machine| machine.host()).collect();
         let stations = Station::all(&names(hosts.len()));
         let mut listeners = Vec::new();
         for (host, station) in hosts.iter().zip(&stations) {

@@ -80,7 +80,7 @@ pub(crate) fn replay(bytes: &[u8]) {
 }
 
 /// The memory that the calendar has passed to the guest.
-fn passed(guest: &UnixStream) -> Option<File> {
+pub(super) fn passed(guest: &UnixStream) -> Option<File> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut ack = [0; 64 * SIZE];

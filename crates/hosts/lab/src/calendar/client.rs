@@ -10,8 +10,8 @@ use base::time::Instant;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 use super::message::{Message, Op, SIZE};
-use super::moments::{BEGINNING_OF_TIME, NEVER};
 use super::shared::Shared;
+use super::{BEGINNING_OF_TIME, NEVER};
 
 /// What a guest's clock is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

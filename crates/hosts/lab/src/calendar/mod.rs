@@ -26,7 +26,6 @@
 pub(crate) mod checks;
 mod client;
 mod message;
-mod moments;
 mod shared;
 
 use std::io;
@@ -37,9 +36,13 @@ use base::time::Instant;
 
 use client::Client;
 pub use client::State;
-pub use moments::BEGINNING_OF_TIME;
-use moments::NEVER;
 use shared::Shared;
+
+/// Midnight, 1 January 2026, UTC, in nanoseconds since 1970: when the world of virtual time begins.
+pub const BEGINNING_OF_TIME: u64 = 1_767_225_600 * 1_000_000_000;
+
+/// A guest asks for this time when it has nothing to do; beyond it, clocks turn negative.
+const NEVER: Instant = Instant::from_nanos(i64::MAX as u64);
 
 /// The clocks of all guests, and the time.
 #[derive(Debug)]
@@ -85,11 +88,8 @@ impl Calendar {
     /// When guest `number` wants to run.
     fn request(&self, number: usize) -> Option<Instant> {
         let client = &self.clients[number];
-        let shared = self
-            .shared
-            .request(number as u16)
-            .map(Instant::from_nanos)
-            .filter(|time| *time < NEVER);
+        let shared = self.shared.request(number as u16).map(Instant::from_nanos);
+        let shared = shared.filter(|time| *time < NEVER);
         let waits = client.state == State::Waiting;
         client.request.into_iter().chain(shared).min().filter(|_| waits).map(|t| t.max(self.now))
     }

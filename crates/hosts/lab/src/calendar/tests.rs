@@ -1,12 +1,10 @@
 use std::fs::File;
 use std::io::{Read, Write};
-use std::mem::MaybeUninit;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-
+use super::checks::passed;
 use super::message::{Message, Op, SIZE};
 use super::*;
 
@@ -26,16 +24,7 @@ fn waiting(shares: bool) -> (Calendar, UnixStream, File) {
     assert!(calendar.accept(0).unwrap());
     calendar.listen(0).unwrap();
     calendar.begin_next().unwrap();
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut ack = [0; SIZE];
-    let mut bytes = [io::IoSliceMut::new(&mut ack)];
-    recvmsg(&guest, &mut bytes, &mut control, RecvFlags::empty()).unwrap();
-    let passed = control.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
-        _ => None,
-    });
-    let memory = File::from(passed.unwrap());
+    let memory = passed(&guest).unwrap();
     if shares {
         memory.write_all_at(&1_u32.to_ne_bytes(), 4_096).unwrap();
     }

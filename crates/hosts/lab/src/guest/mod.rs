@@ -120,7 +120,7 @@ impl Guest {
             let guest = host.name().to_owned();
             move |cause| prepare_error(&guest, what, cause)
         };
-        let json = serde_json::to_vec(&settings.for_init()).expect("settings are text");
+        let json = serde_json::to_vec(settings).expect("settings are text");
         host.enter(|| std::fs::write(SETTINGS, json))?.map_err(prepare("write the settings"))?;
         let listener = host.listen(PROGRAMS)?;
         let (owner, theirs) = UnixStream::pair().map_err(prepare("make a pair of sockets"))?;

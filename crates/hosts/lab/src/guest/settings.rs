@@ -33,18 +33,22 @@ pub struct GuestNic {
     pub is_pci: bool,
 }
 
-/// What a guest is to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a guest is to be. What is skipped below, process 1 of the guest does not need.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestSettings {
     /// The kernel, a User-Mode Linux.
+    #[serde(skip)]
     pub kernel: PathBuf,
     /// How much memory the guest has.
+    #[serde(skip)]
     pub memory_mib: u32,
     /// The program, with its arguments, that runs [`init::run`](super::init::run). It is process 1
     /// of the guest.
+    #[serde(skip)]
     pub init: Vec<String>,
     /// The program, with its first arguments, that runs [`exec::run`](super::exec::run): the path
     /// of a socket, a program and its arguments follow.
+    #[serde(skip)]
     pub exec: Vec<String>,
     /// Who the guest is.
     pub station: Station,
@@ -54,6 +58,7 @@ pub struct GuestSettings {
     /// the NIC says.
     pub mtu: Option<u32>,
     /// The socket of a calendar, as seen inside of the host; without it, time is real.
+    #[serde(skip)]
     pub calendar_socket: Option<PathBuf>,
     /// What the guest does by itself. Without it, the guest takes orders.
     pub script: Option<Vec<TimedCommand>>,
@@ -68,8 +73,10 @@ pub struct GuestSettings {
     /// Queues for which the guest tells its driver 0 us, whatever the others have.
     pub prompt_queues: Vec<u16>,
     /// The processor that the kernel stays on.
+    #[serde(skip)]
     pub cpu: Option<usize>,
     /// More for the kernel's command line.
+    #[serde(skip)]
     pub parameters: Vec<String>,
 }
 
@@ -95,20 +102,6 @@ impl GuestSettings {
             prompt_queues: Vec::new(),
             cpu: None,
             parameters: Vec::new(),
-        }
-    }
-
-    /// The part of the settings that process 1 reads.
-    pub(super) fn for_init(&self) -> InitSettings {
-        InitSettings {
-            station: self.station.clone(),
-            nic: self.nic.clone(),
-            mtu: self.mtu,
-            seed: self.seed,
-            coalescing: self.coalescing,
-            channels: self.channels,
-            prompt_queues: self.prompt_queues.clone(),
-            script: self.script.clone(),
         }
     }
 
@@ -180,19 +173,6 @@ fn keep_addresses(kernel: &mut Command) {
 /// A word of a kernel's command line.
 fn quoted(word: &str) -> String {
     if word.contains(' ') { format!("\"{word}\"") } else { word.to_owned() }
-}
-
-/// What process 1 of a guest has to know.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct InitSettings {
-    pub(super) station: Station,
-    pub(super) nic: Option<GuestNic>,
-    pub(super) mtu: Option<u32>,
-    pub(super) seed: u64,
-    pub(super) coalescing: Option<(u32, u32)>,
-    pub(super) channels: Option<u16>,
-    pub(super) prompt_queues: Vec<u16>,
-    pub(super) script: Option<Vec<TimedCommand>>,
 }
 
 #[cfg(test)]

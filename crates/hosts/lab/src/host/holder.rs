@@ -3,7 +3,7 @@
 //! The holder is forked with `clone(2)` from a process that may have many threads, so between the
 //! clone and its end it makes system calls only: no allocation, no lock, no panic. Everything it
 //! needs is prepared in a [`Blueprint`] before. It reports over the life-line, five bytes at a
-//! time: the number of a step and an errno. SetupStep 0 says that the host is ready.
+//! time: the number of one of the [`STEPS`], from 1, and an errno. 0 says that the host is ready.
 
 use std::ffi::{CStr, CString};
 use std::fmt::Write as _;
@@ -23,7 +23,6 @@ use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_
 use rustix::process::{WaitId, WaitIdOptions, setsid, umask, waitid};
 
 use super::forked;
-use super::step::SetupStep;
 use crate::error::LabError;
 use crate::station::Station;
 
@@ -116,13 +115,12 @@ impl Holder {
             )));
         }
         let [number, errno @ ..] = report;
-        match SetupStep::ALL.into_iter().find(|step| *step as u8 == number) {
-            None => Ok(()),
-            Some(step) => {
-                let cause = io::Error::from_raw_os_error(i32::from_ne_bytes(errno));
-                Err(LabError::new(format!("{step} in host {host}"), cause, step.remedy()))
-            }
-        }
+        let Some((step, remedy)) = number.checked_sub(1).and_then(|at| STEPS.get(usize::from(at)))
+        else {
+            return Ok(());
+        };
+        let cause = io::Error::from_raw_os_error(i32::from_ne_bytes(errno));
+        Err(LabError::new(format!("{step} in host {host}"), cause, remedy))
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -237,7 +235,7 @@ fn hold(blueprint: &Blueprint, life_line: RawFd) -> ! {
         Ok(()) => [0; 5],
         Err((step, errno)) => {
             let [a, b, c, d] = errno.raw_os_error().to_ne_bytes();
-            [step as u8, a, b, c, d]
+            [step, a, b, c, d]
         }
     };
     let reported = rustix::io::write(life_line, &report).is_ok();
@@ -248,28 +246,43 @@ fn hold(blueprint: &Blueprint, life_line: RawFd) -> ! {
     forked::exit(0)
 }
 
-fn setup(blueprint: &Blueprint, life_line: BorrowedFd<'_>) -> Result<(), (SetupStep, Errno)> {
+const ROOT: &str = "run as root; in a container, give it --cap-add SYS_ADMIN \
+                    --security-opt apparmor=unconfined";
+
+/// What [`setup`] does that can fail, in its order, and what to do then.
+const STEPS: [(&str, &str); 6] = [
+    ("start a session", ROOT),
+    (
+        "make the mounts of / private",
+        "run as root, and in no chroot, where hosts would find the files outside; in a container, \
+         give it --cap-add SYS_ADMIN --security-opt apparmor=unconfined",
+    ),
+    ("mount a tmpfs on /run", "create the directory if it is missing: sudo mkdir /run"),
+    ("write /run/hosts", ROOT),
+    ("bind /run/hosts over /etc/hosts", "create the file if it is missing: sudo touch /etc/hosts"),
+    ("set the host name", ROOT),
+];
+
+fn setup(blueprint: &Blueprint, life_line: BorrowedFd<'_>) -> Result<(), (u8, Errno)> {
+    let at = |step: u8| move |errno| (step, errno);
     // A name is a comfort in `ps`, nothing more.
     let _ = rustix::thread::set_name(&blueprint.process_name);
     forked::ignore_children();
     close_all_but(life_line);
     umask(Mode::from_raw_mode(0o022));
-    setsid().map_err(|errno| (SetupStep::Session, errno))?;
+    setsid().map_err(at(1))?;
     // Mounts made here stay here; what the machine unmounts does not stay busy here.
     mount_change(c"/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
-        .map_err(|errno| (SetupStep::Mounts, errno))?;
+        .map_err(at(2))?;
     let plain = MountFlags::NOSUID | MountFlags::NODEV;
-    mount(c"tmpfs", c"/run", c"tmpfs", plain, c"mode=0755")
-        .map_err(|errno| (SetupStep::Run, errno))?;
+    mount(c"tmpfs", c"/run", c"tmpfs", plain, c"mode=0755").map_err(at(3))?;
     blueprint.run_directories.iter().for_each(RunDirectory::make);
     // Containers that hide parts of /proc may not have a fresh one; programs then see the process
     // ids of the machine, which few mind.
     let _ = mount(c"proc", c"/proc", c"proc", plain | MountFlags::NOEXEC, None);
-    write_file(c"/run/hosts", blueprint.hosts_file.as_bytes())
-        .map_err(|errno| (SetupStep::HostsFile, errno))?;
-    mount_bind(c"/run/hosts", c"/etc/hosts").map_err(|errno| (SetupStep::BindHosts, errno))?;
-    rustix::system::sethostname(blueprint.host.as_bytes())
-        .map_err(|errno| (SetupStep::HostName, errno))
+    write_file(c"/run/hosts", blueprint.hosts_file.as_bytes()).map_err(at(4))?;
+    mount_bind(c"/run/hosts", c"/etc/hosts").map_err(at(5))?;
+    rustix::system::sethostname(blueprint.host.as_bytes()).map_err(at(6))
 }
 
 /// Closes what was inherited: pipes of this process would otherwise stay open as long as the host.

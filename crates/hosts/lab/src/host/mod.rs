@@ -29,7 +29,6 @@
 mod forked;
 mod holder;
 mod spawn;
-mod step;
 
 use std::{io, thread};
 

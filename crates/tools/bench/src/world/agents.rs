@@ -48,10 +48,10 @@ struct Program {
 
 impl Players {
     /// Starts `players` in `hosts`, one after the other, and waits until each is ready.
-    pub fn start(players: &[Player], hosts: &[impl Machine]) -> Result<Self> {
+    pub fn start(players: &[Player], hosts: &[Box<dyn Machine>]) -> Result<Self> {
         let mut running = Self::default();
         for player in players {
-            let host = &hosts[player.host];
+            let host = &*hosts[player.host];
             match &player.role {
                 Role::Agent(part, spec) => {
                     let mut agent =
@@ -127,7 +127,7 @@ impl Drop for Players {
 }
 
 impl Agent {
-    fn start(host: &impl Machine, part: Part, server: bool, spec: &str) -> Result<Self> {
+    fn start(host: &dyn Machine, part: Part, server: bool, spec: &str) -> Result<Self> {
         let program = std::env::current_exe().context("find the earmark program itself")?;
         let name = format!("{part:?} on host {}", host.name()).to_lowercase();
         let mut command = host.command(program.as_os_str());
@@ -192,7 +192,7 @@ impl Agent {
 }
 
 impl Program {
-    fn start(host: &impl Machine, words: &[String]) -> Result<Self> {
+    fn start(host: &dyn Machine, words: &[String]) -> Result<Self> {
         let [program, arguments @ ..] = words else { bail!("no program to start") };
         let mut command = host.command(program.as_ref());
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());

@@ -25,18 +25,21 @@ pub(super) fn check(host: &str, settings: &str, succeeded: bool, stderr: &[u8]) 
 }
 
 /// Guests in real time whose interfaces have settings of a round.
-pub(super) struct Applied<'a, M: Machine> {
-    machines: Vec<(&'a M, String)>,
+pub(super) struct Applied<'a> {
+    machines: Vec<(&'a dyn Machine, String)>,
 }
 
-impl<'a, M: Machine> Applied<'a, M> {
+impl<'a> Applied<'a> {
     /// Makes the settings of each of these hosts.
-    pub(super) fn new(machines: &'a [M], settings: &[(usize, String)]) -> Result<Self> {
+    pub(super) fn new(
+        machines: &'a [Box<dyn Machine>],
+        settings: &[(usize, String)],
+    ) -> Result<Self> {
         let names: Vec<String> = machines.iter().map(|machine| machine.name().to_owned()).collect();
         let stations = Station::all(&names);
         let mut applied = Self { machines: Vec::new() };
         for (host, settings) in settings {
-            let (machine, interface) = (&machines[*host], stations[*host].interface());
+            let (machine, interface) = (&*machines[*host], stations[*host].interface());
             let output = start(machine, &apply(&interface, settings))?.wait_with_output()?;
             check(machine.name(), settings, output.status.success(), &output.stderr)?;
             applied.machines.push((machine, interface));
@@ -57,7 +60,7 @@ impl<'a, M: Machine> Applied<'a, M> {
     }
 }
 
-fn start(machine: &impl Machine, words: &[String]) -> Result<Child> {
+fn start(machine: &dyn Machine, words: &[String]) -> Result<Child> {
     let program = std::env::current_exe().context("find the earmark program itself")?;
     let mut command = machine.command(program.as_os_str());
     command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());

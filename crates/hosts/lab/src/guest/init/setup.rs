@@ -14,7 +14,7 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
 use super::error::{InitError, doing};
 use super::modules;
-use crate::guest::settings::{InitSettings, SETTINGS};
+use crate::guest::settings::{GuestSettings, SETTINGS};
 use netdev::ethtool::set_coalescing;
 use netdev::ethtool::{Coalesce, Ethtool, Parameter};
 use sys::netlink::{LinkSettings, Netlink, NetlinkError};
@@ -28,7 +28,7 @@ const LINK_POLL: Duration = Duration::from_millis(10);
 /// Makes the guest able to say what is wrong, and reads what it is to be.
 ///
 /// The settings are in the host's `/run`, which the guest sees until it has a `/run` of its own.
-pub(super) fn settings() -> Result<InitSettings, InitError> {
+pub(super) fn settings() -> Result<GuestSettings, InitError> {
     let plain = MountFlags::NOSUID | MountFlags::NOEXEC | MountFlags::NODEV;
     let mounts = [("proc", "/proc", plain), ("sysfs", "/sys", plain)];
     for (kind, target, flags) in mounts {
@@ -44,7 +44,7 @@ pub(super) fn settings() -> Result<InitSettings, InitError> {
     serde_json::from_slice(&bytes).map_err(doing(format!("understand {SETTINGS}")))
 }
 
-pub(super) fn setup(settings: &InitSettings) -> Result<(), InitError> {
+pub(super) fn setup(settings: &GuestSettings) -> Result<(), InitError> {
     mount_own_directories()?;
     rustix::system::sethostname(settings.station.name.as_bytes())
         .map_err(doing("set the host name"))?;
@@ -135,7 +135,7 @@ fn credit_randomness(seed: u64) -> io::Result<()> {
 }
 
 /// Brings the interfaces up: the loopback, and the NIC if there is one.
-fn connect(settings: &InitSettings) -> Result<(), InitError> {
+fn connect(settings: &GuestSettings) -> Result<(), InitError> {
     let fail = |error: NetlinkError| doing("set up the network")(io::Error::other(error));
     let netlink = Netlink::open().map_err(fail)?;
     netlink.up("lo").map_err(fail)?;
@@ -155,7 +155,7 @@ fn connect(settings: &InitSettings) -> Result<(), InitError> {
 }
 
 /// Has the driver use the queues that the settings say, which is one for each processor otherwise.
-fn set_queues(interface: &str, settings: &InitSettings) -> io::Result<()> {
+fn set_queues(interface: &str, settings: &GuestSettings) -> io::Result<()> {
     let Some(channels) = settings.channels else { return Ok(()) };
     let ethtool = Ethtool::open().map_err(io::Error::other)?;
     let now = ethtool.channels(interface).map_err(io::Error::other)?;
@@ -170,7 +170,7 @@ fn set_queues(interface: &str, settings: &InitSettings) -> io::Result<()> {
 
 /// Takes a PCI device down before its driver is shut down and then removed, as the end of
 /// User-Mode Linux does: `e1000` would stop the same NAPI twice, and wait for ever.
-pub(super) fn disconnect(settings: &InitSettings) -> Result<(), InitError> {
+pub(super) fn disconnect(settings: &GuestSettings) -> Result<(), InitError> {
     if settings.nic.as_ref().is_none_or(|nic| !nic.is_pci) {
         return Ok(());
     }
