@@ -64,7 +64,7 @@ pub(crate) struct Departure {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Role {
+pub(crate) enum Role {
     /// The traced program asks and waits for the answer.
     Asks,
     /// The traced program is asked, and answers.
@@ -91,7 +91,7 @@ pub(crate) struct Path {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
-pub struct Untracked {
+pub(crate) struct Untracked {
     /// Events that found no room.
     pub lost_events: u64,
     /// Requests that were under way then.

@@ -14,7 +14,7 @@ use super::traffic::{Pair, RequestKind, RequestRecord};
 /// What is known of the hold of our own NIC.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum OwnHold {
+pub(crate) enum OwnHold {
     Counted {
         hold_us: Quantiles,
         lab: String,
@@ -46,7 +46,7 @@ const FEW_STAMPS: usize = 5;
 
 impl OwnHold {
     /// The hold by stamps, where the NIC does not count: how long it `kept` answers, in ns.
-    pub fn or_stamped(self, kept: &[u64]) -> Self {
+    pub(crate) fn or_stamped(self, kept: &[u64]) -> Self {
         match (self, quantiles(kept.iter().copied())) {
             (Self::Set { .. } | Self::Unknown, Some(hold_us)) if kept.len() >= FEW_STAMPS => {
                 Self::Stamped { hold_us }
@@ -56,7 +56,7 @@ impl OwnHold {
     }
 
     /// Whether it may be as long as that.
-    pub fn may_be(&self, us: f64) -> bool {
+    pub(crate) fn may_be(&self, us: f64) -> bool {
         match self {
             Self::Counted { hold_us, .. } | Self::Stamped { hold_us } => hold_us.p50 >= us,
             Self::Set { up_to_us, .. } => up_to_us.is_none_or(|up_to| up_to >= us),
@@ -68,7 +68,7 @@ impl OwnHold {
 
 /// Medians of the program's own measurements, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
-pub struct References {
+pub(crate) struct References {
     /// Spaced requests, from before the call to after it.
     pub spaced_us: f64,
     /// Those that follow each other at once.
@@ -82,7 +82,7 @@ pub struct References {
 }
 
 impl References {
-    pub fn of(record: &RequestRecord) -> Self {
+    pub(crate) fn of(record: &RequestRecord) -> Self {
         let kind = |kind: RequestKind| {
             let all = record.asked.iter().filter(|asked| asked.kind == kind);
             median_us(all.map(|asked| asked.to - asked.from))
@@ -111,7 +111,7 @@ fn median_us(values: impl Iterator<Item = u64>) -> Option<f64> {
 /// What the far side, and the wire, are found to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Far {
+pub(crate) enum Far {
     /// The program takes its time for each request.
     SlowProgram,
     /// The program, or a hold of packets that are as long as requests: a handshake is short, and

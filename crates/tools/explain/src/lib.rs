@@ -21,7 +21,6 @@
 //! ```
 
 #![forbid(unsafe_code)]
-#![allow(missing_docs, reason = "names say it, or a comment does")]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod answer;

@@ -30,11 +30,16 @@ const WIDEST: u64 = 1_000_000_000;
 /// The most addresses of a name that are tried.
 const MAX_ADDRESSES: usize = 8;
 
+/// What is asked.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// Whom, a name or an address.
     pub host: String,
+    /// The port of its echo.
     pub port: u16,
+    /// Over UDP instead of TCP.
     pub udp: bool,
+    /// Bytes of a request.
     pub size: usize,
     /// Spaced requests a second.
     pub rate: f64,

@@ -18,21 +18,21 @@ const WIDTH: f64 = 30.0;
 
 /// One path that is explained: of our own requests, of one socket of a program, of a device.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Explained {
+pub(crate) struct Explained {
     /// Of what, such as `TCP requests to 10.9.0.2:7`.
-    pub subject: String,
-    pub role: Role,
+    pub(crate) subject: String,
+    pub(crate) role: Role,
     #[serde(flatten)]
-    pub summary: Summary,
-    pub verdict: Option<Verdict>,
+    pub(crate) summary: Summary,
+    pub(crate) verdict: Option<Verdict>,
 }
 
 /// What the program measured of a request and no event of the kernel covers, as a share of it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct SumError {
-    pub p50: f64,
+pub(crate) struct SumError {
+    pub(crate) p50: f64,
     /// The 99th percentile.
-    pub p99: f64,
+    pub(crate) p99: f64,
 }
 
 /// What one run of `earmark explain` found.
@@ -40,30 +40,30 @@ pub struct SumError {
 #[schemars(rename = "Report")]
 pub struct Explanation {
     /// The device, if one is looked at.
-    pub device: Option<String>,
+    pub(crate) device: Option<String>,
     /// What is known of the hold of its NIC.
-    pub own_hold: OwnHold,
+    pub(crate) own_hold: OwnHold,
     /// What the program measured, if the requests were ours.
-    pub references: Option<References>,
+    pub(crate) references: Option<References>,
     /// By how much events of the kernel miss what the program measured.
-    pub sum_error: Option<SumError>,
-    pub account: Account,
-    pub explained: Vec<Explained>,
+    pub(crate) sum_error: Option<SumError>,
+    pub(crate) account: Account,
+    pub(crate) explained: Vec<Explained>,
     /// What was followed and is not in `explained`.
-    pub left_out: LeftOut,
+    pub(crate) left_out: LeftOut,
     /// How the look at a program ended, if one was run.
-    pub program: Option<ProgramRun>,
+    pub(crate) program: Option<ProgramRun>,
 }
 
 /// Requests that were followed and have no table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct LeftOut {
-    pub sockets: usize,
-    pub requests: usize,
+pub(crate) struct LeftOut {
+    pub(crate) sockets: usize,
+    pub(crate) requests: usize,
 }
 
 impl LeftOut {
-    pub fn add(&mut self, requests: usize) {
+    pub(crate) fn add(&mut self, requests: usize) {
         self.sockets += 1;
         self.requests += requests;
     }
@@ -71,7 +71,7 @@ impl LeftOut {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum EndReason {
+pub(crate) enum EndReason {
     Program,
     /// `--duration` was over.
     Duration,
@@ -80,13 +80,19 @@ pub enum EndReason {
 
 /// How the look at a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct ProgramRun {
-    pub end: EndReason,
+pub(crate) struct ProgramRun {
+    pub(crate) end: EndReason,
     /// How long it took, in seconds.
-    pub traced_for_s: f64,
+    pub(crate) traced_for_s: f64,
 }
 
 impl Explanation {
+    /// Whether any request was followed.
+    pub fn has_any(&self) -> bool {
+        !self.explained.is_empty() || self.left_out.requests > 0
+    }
+
+    /// Tables and words, for people.
     pub fn text(&self, width: Width) -> String {
         let mut text = String::new();
         for explained in &self.explained {

@@ -9,23 +9,28 @@ use std::path::Path;
 const LISTENS: &str = "0A";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
+pub(crate) struct Known {
     /// Such as `TCP 10.9.0.1:41000 -> 10.9.0.2:7`.
-    pub name: String,
+    pub(crate) name: String,
     /// It answers requests: connections to its port are accepted here, or it has no peer.
-    pub answers: bool,
+    pub(crate) answers: bool,
 }
 
 /// Sockets by their addresses in the kernel, as far as they were looked up in time.
 #[derive(Default)]
-pub struct Names {
+pub(crate) struct Names {
     known: BTreeMap<u64, Known>,
     tables: Tables,
 }
 
 impl Names {
     /// The socket that thread `tid` has as `fd`, and that was seen to connect to `peer`.
-    pub fn of(&mut self, socket: u64, (tid, fd): (u32, i32), peer: Option<SocketAddr>) -> &Known {
+    pub(crate) fn of(
+        &mut self,
+        socket: u64,
+        (tid, fd): (u32, i32),
+        peer: Option<SocketAddr>,
+    ) -> &Known {
         let Self { known, tables } = self;
         known.entry(socket).or_insert_with(|| {
             if let Some(peer) = peer {
@@ -44,6 +49,7 @@ fn asks(peer: SocketAddr) -> String {
     format!("TCP requests to {peer}")
 }
 
+/// Whether there is a network device of this name.
 pub fn is_device(name: &str) -> bool {
     let list = fs::read_to_string("/proc/net/dev").unwrap_or_default();
     let listed = list.lines().filter_map(|line| line.split_once(':'));

@@ -31,6 +31,7 @@ pub enum Stage {
     WakeUp,
     /// The data is in the socket, and the program does something else.
     Busy,
+    /// Until the call that takes it has come back.
     Take,
     /// The program works on a request until it sends the answer.
     Work,
@@ -39,7 +40,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    pub const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::StackOut,
         Self::NicOut,
         Self::Far,
@@ -53,6 +54,7 @@ impl Stage {
         Self::Unaccounted,
     ];
 
+    /// As a table and metrics have it.
     pub fn name(self) -> &'static str {
         match self {
             Self::StackOut => "application -> stack",

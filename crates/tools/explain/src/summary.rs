@@ -18,7 +18,7 @@ const FEWEST: usize = 5;
 
 /// What many paths take, in a stage or as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
-pub struct StageTimes {
+pub(crate) struct StageTimes {
     /// The mean of typical requests, in microseconds.
     pub typical_us: f64,
     /// The mean of the slowest hundredth, in microseconds.
@@ -27,14 +27,14 @@ pub struct StageTimes {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct StageRow {
+pub(crate) struct StageRow {
     pub stage: Stage,
     #[serde(flatten)]
     pub times: StageTimes,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Summary {
+pub(crate) struct Summary {
     pub requests: usize,
     pub stages: Vec<StageRow>,
     pub total: StageTimes,
@@ -112,12 +112,7 @@ impl Collection {
 }
 
 impl Summary {
-    /// What typical requests spend in a stage, in microseconds.
-    pub fn typical(&self, stage: Stage) -> f64 {
-        self.stages.iter().find(|row| row.stage == stage).map_or(0.0, |row| row.times.typical_us)
-    }
-
-    pub fn largest(&self) -> Option<&StageRow> {
+    pub(crate) fn largest(&self) -> Option<&StageRow> {
         self.stages.iter().max_by(|a, b| a.times.typical_us.total_cmp(&b.times.typical_us))
     }
 }
@@ -174,7 +169,6 @@ mod tests {
         // Stages that never occur are left out.
         let stages: Vec<Stage> = summary.stages.iter().map(|row| row.stage).collect();
         assert_eq!(stages, [Stage::Far, Stage::WakeUp]);
-        assert_eq!(summary.typical(Stage::Hold), 0.0);
     }
 
     #[test]

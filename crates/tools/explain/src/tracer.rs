@@ -52,7 +52,7 @@ const YOUNG: u64 = 500_000_000;
 
 /// What was traced, and what was not.
 #[derive(Clone, Debug, Default, serde::Serialize, schemars::JsonSchema)]
-pub struct Account {
+pub(crate) struct Account {
     pub events: Vec<&'static str>,
     pub missing: Vec<(&'static str, String)>,
     /// Whether tracefs had to be mounted, for this process alone.

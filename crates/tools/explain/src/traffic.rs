@@ -43,7 +43,7 @@ const PAIRS: usize = 10;
 const STAMPED: usize = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RequestKind {
+pub(crate) enum RequestKind {
     /// After a pause.
     Spaced,
     /// At once after the last answer.
@@ -53,7 +53,7 @@ pub enum RequestKind {
 
 /// One request as the program sees it, in nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RequestTimes {
+pub(crate) struct RequestTimes {
     pub kind: RequestKind,
     /// Before it was sent.
     pub from: u64,
@@ -63,7 +63,7 @@ pub struct RequestTimes {
 
 /// A pair: by how much the second request followed the first, and its answer that one's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pair {
+pub(crate) struct Pair {
     /// Nanoseconds between the requests.
     pub sent: u64,
     /// Nanoseconds between the answers.
@@ -71,7 +71,7 @@ pub struct Pair {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct RequestRecord {
+pub(crate) struct RequestRecord {
     pub asked: Vec<RequestTimes>,
     /// How long each handshake took, in nanoseconds; UDP has none.
     pub handshakes: Vec<u64>,

@@ -10,7 +10,7 @@ use super::summary::Summary;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Side {
+pub(crate) enum Side {
     Mine,
     Theirs,
     Between,
@@ -19,14 +19,14 @@ pub enum Side {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Cause {
+pub(crate) enum Cause {
     /// A stage of this host, or the hold of its NIC.
     Own(Stage),
     Far(Far),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Verdict {
+pub(crate) struct Verdict {
     pub cause: Cause,
     pub side: Side,
     /// How much of a typical request it is, in microseconds.

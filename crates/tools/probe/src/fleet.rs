@@ -41,19 +41,25 @@ pub fn parse_hosts(text: &str) -> Result<Vec<String>> {
     Ok(hosts)
 }
 
+/// How hosts are probed.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     /// Which echo; `None`: the first that answers.
     pub kind: Option<EchoKind>,
+    /// Another port than its usual one.
     pub port: Option<u16>,
+    /// Of each host.
     pub limits: Limits,
+    /// How many hosts at once.
     pub parallel: usize,
     /// So many packets a second, to all of them together.
     pub total_rate: u32,
 }
 
+/// A host, and what became of it.
 #[derive(Debug, Serialize)]
 pub struct Outcome {
+    /// As the list has it.
     pub host: String,
     /// Why it was not probed, or not to the end.
     pub error: Option<String>,
@@ -69,6 +75,7 @@ pub struct Budget {
 }
 
 impl Budget {
+    /// At least one packet a second.
     pub fn new(rate: u32) -> Self {
         Self { rate: rate.max(1), free_at: Mutex::new(Instant::now()) }
     }
@@ -82,6 +89,7 @@ impl Budget {
         begin
     }
 
+    /// Waits until so many packets may be sent, unless a signal asks to end.
     pub fn take(&self, packets: usize) -> Result<(), Interrupted> {
         let begin = self.reserve(packets, Instant::now());
         loop {

@@ -9,7 +9,6 @@
 //! [`echo`], separates the two directions.
 
 #![forbid(unsafe_code)]
-#![allow(missing_docs, reason = "names say it, or a comment does")]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod echo;

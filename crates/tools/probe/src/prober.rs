@@ -52,6 +52,7 @@ const READ_WITHIN: Duration = Duration::from_secs(5);
 
 const UNASKED: &str = "it sends more than it is asked for; it is no echo";
 
+/// The echoes that are known.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize, JsonSchema,
 )]
@@ -73,6 +74,7 @@ impl EchoKind {
     /// In the order in which they are tried: those that show more come first.
     pub const ALL: [Self; 5] = [Self::Udp, Self::Ntp, Self::Icmp, Self::Tcp, Self::Memcached];
 
+    /// As options and JSON have it.
     pub const fn name(self) -> &'static str {
         self.facts().0
     }
@@ -101,6 +103,7 @@ impl EchoKind {
 /// An answer: to which request, when the kernel received it, and the times of others.
 #[derive(Clone, Copy, Debug)]
 pub struct Reply {
+    /// Of which request.
     pub number: u32,
     /// Nanoseconds since 1970.
     pub at: u64,
@@ -110,8 +113,10 @@ pub struct Reply {
     pub far: Option<Far>,
 }
 
+/// A socket to an echo that has answered.
 pub struct Prober {
     kind: EchoKind,
+    /// Of the echo.
     pub address: SocketAddr,
     stamped: Stamped,
     /// Of a raw socket, whose packets are for others, too.
@@ -245,11 +250,13 @@ impl Prober {
         bail!("no answer")
     }
 
+    /// The address of this host on the way there.
     pub fn local(&self) -> Option<IpAddr> {
         let address = rustix::net::getsockname(self.stamped.socket()).ok()?;
         SocketAddr::try_from(address).ok().map(|address| address.ip())
     }
 
+    /// Which echo it is.
     pub fn kind(&self) -> EchoKind {
         self.kind
     }

@@ -23,14 +23,18 @@ const MOST_TRAINS: usize = 4_000;
 const MOST_PACKETS: usize = 50_000;
 const MOST_IN_A_TRAIN: usize = 4_096;
 
+/// What was probed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     schema: String,
+    /// Its address.
     pub host: String,
+    /// The echo that answered.
     pub kind: EchoKind,
 }
 
 impl Origin {
+    /// Of `host`, in the schema of this build.
     pub fn new(host: impl Into<String>, kind: EchoKind) -> Self {
         Self { schema: SCHEMA.to_owned(), host: host.into(), kind }
     }
@@ -70,6 +74,7 @@ const fn is_zero(wait: &u64) -> bool {
     *wait == 0
 }
 
+/// Writes a recording into a file.
 pub fn write(path: &Path, origin: &Origin, heard: &[MeasuredTrain]) -> Result<()> {
     let mut lines = Vec::new();
     put(&mut lines, origin, heard)
@@ -77,6 +82,7 @@ pub fn write(path: &Path, origin: &Origin, heard: &[MeasuredTrain]) -> Result<()
         .with_context(|| format!("write recording {}", path.display()))
 }
 
+/// Writes a recording.
 pub fn put(mut out: impl Write, origin: &Origin, heard: &[MeasuredTrain]) -> Result<()> {
     writeln!(out, "{}", serde_json::to_string(origin)?)?;
     for heard in heard {
@@ -94,6 +100,7 @@ pub fn read(path: &Path) -> Result<(Origin, Vec<MeasuredTrain>)> {
     parsed.with_context(|| format!("read recording {}", path.display()))
 }
 
+/// Reads what [`put`] wrote.
 pub fn parse(input: impl BufRead) -> Result<(Origin, Vec<MeasuredTrain>)> {
     let mut lines = input.lines();
     let first = lines.next().context("it is empty")??;

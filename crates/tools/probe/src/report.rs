@@ -20,6 +20,7 @@ const BESIDE: usize = 36;
 
 const ROWS: usize = 10;
 
+/// What a probe found.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Report {
     host: String,
@@ -92,6 +93,7 @@ struct NotHold {
 /// The device of this host that answers come through, and what it says of itself.
 #[derive(Clone, Debug)]
 pub struct Local {
+    /// Its name.
     pub device: String,
     /// `rx-usecs`, where its driver has that.
     pub rx_usecs: Option<u32>,
@@ -165,6 +167,7 @@ impl Report {
         if all.is_empty() { format!("no hold above {above:.1} us") } else { all.join("; ") }
     }
 
+    /// What was heard from `origin`, and judged.
     pub fn new(
         origin: &Origin,
         heard: &[MeasuredTrain],
@@ -199,6 +202,7 @@ impl Report {
         }
     }
 
+    /// A histogram and words, for people.
     pub fn text(&self, width: Width) -> String {
         let Self { host, kind, sent, answered, .. } = self;
         let title = format!("{host} by {}: {answered} of {sent} probes answered\n\n", kind.name());
@@ -261,6 +265,7 @@ fn sorted_round_trips<'a>(heard: impl Iterator<Item = &'a MeasuredTrain>) -> Vec
     times
 }
 
+/// A side as a label of a metric.
 pub const fn side(place: Place) -> &'static str {
     match place {
         Place::Theirs => "theirs",

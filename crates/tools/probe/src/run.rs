@@ -21,6 +21,7 @@ const RECEIVE_TAKES: Duration = Duration::from_micros(20);
 /// How long after the last probe of a train an answer is waited for.
 const TIMEOUT: Duration = Duration::from_millis(100);
 
+/// How much may be sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
     /// The most packets; 0: what the plan likes.

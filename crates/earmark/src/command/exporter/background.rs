@@ -127,8 +127,7 @@ fn explain(background: &Background, host: &str) -> Result<()> {
         background.observe(Metric::ExplainStage, &labels, nanos as f64 / 1e9);
     })?;
     // Those that are too few for a table are in the histogram.
-    let has_any = !report.explained.is_empty() || report.left_out.requests > 0;
-    ensure!(has_any, "none of its answers was traced from end to end");
+    ensure!(report.has_any(), "none of its answers was traced from end to end");
     Ok(())
 }
 

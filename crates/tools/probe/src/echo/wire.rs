@@ -14,6 +14,7 @@ pub(super) const ANSWER: [u8; 4] = *b"EMK2";
 /// Bytes of a request with room for all times, and of its answer.
 pub const LENGTH: usize = 24;
 
+/// Bytes of the shortest request.
 pub const SHORTEST: usize = 8;
 
 /// The longest that an answer waits for: beyond, its prober is no prober of ours.
@@ -25,8 +26,10 @@ pub(super) const LONGEST_WAITING: usize = 1_500;
 /// The most answers that wait at once.
 pub const MOST_WAITING: usize = 4_096;
 
+/// What came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
+    /// Of which request.
     pub number: u32,
     /// When the far kernel received the request, and when the far program answered; nothing from
     /// an echo that is not ours.
