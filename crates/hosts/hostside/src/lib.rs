@@ -76,4 +76,4 @@ pub mod trace;
 pub mod work;
 
 pub use host::{Attachment, Fetched, HostSide, Route, Service, VirtualHost};
-pub use port::HostPort;
+pub use port::{HostPort, discard};

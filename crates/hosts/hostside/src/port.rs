@@ -5,9 +5,21 @@ use std::io;
 use base::time::Instant;
 use nic::observer::Delivered;
 use nic::port::{Port, PortSettings, RejectedFrame};
+use nic::queue::Queue;
 
 use crate::trace::Watch;
 use crate::{Fetched, HostSide, Route, Service};
+
+/// The host of `queue` is gone: what has completed is lost, its buffers in `pool`, and nothing more
+/// is taken. How many packets that were.
+pub fn discard(now: Instant, queue: &mut Queue<Vec<u8>>, pool: &mut Vec<Vec<u8>>) -> u64 {
+    queue.set_size(0);
+    queue.take_interrupt();
+    match queue.backlog() {
+        0 => 0,
+        lost => queue.poll(now, lost, &mut (), |_, frame| pool.push(frame)) as u64,
+    }
+}
 
 /// A port of the NIC, its host, and what is recorded of both.
 ///

@@ -13,20 +13,18 @@ use base::time::{Duration, Instant};
 use hostside::charge::Outbox;
 use hostside::processor::{Busy, Costs, Processor};
 use hostside::trace::Watch;
-use hostside::{Attachment, Fetched, HostSide, Route, Service, VirtualHost};
+use hostside::{Attachment, Fetched, HostSide, Route, Service, VirtualHost, discard};
 use nic::moderation::TimerKind;
 use nic::observer::Delivered;
 use nic::port::Port;
 use nic::queue::Queue;
 use vhost::transport::frontend::Frontend;
-use vhost::transport::memory::Memory;
 use vhost::transport::message::{
     F_PROTOCOL_FEATURES, PROTOCOL_F_BACKEND_REQ, PROTOCOL_F_CONFIG,
     PROTOCOL_F_INBAND_NOTIFICATIONS, PROTOCOL_F_REPLY_ACK,
 };
-use vhost::transport::ring::{Chain, Segment, length};
-use vhost::transport::session::ProtocolViolation;
-use vhost::transport::session::SessionSettings;
+use vhost::transport::ring::{Chain, length};
+use vhost::transport::session::{ProtocolViolation, SessionSettings, VERSION_1};
 
 use super::adapter::Adapter;
 use super::function::{PciFunction, Raised, Sent};
@@ -42,9 +40,6 @@ const BATCH: usize = 512;
 /// Writes that have been carried out, and whose buffers no interrupt has reported to the guest:
 /// a quarter of what its ring holds. Reads report them as well.
 const MAX_POSTED: usize = 64;
-
-/// The newest virtio, as the session wants it.
-const VERSION_1: u64 = vhost::transport::session::VERSION_1;
 
 /// How a device is made.
 #[derive(Clone, Debug)]
@@ -121,9 +116,6 @@ pub struct Device {
 
 impl Device {
     /// A device that waits for a guest on `listener`.
-    ///
-    /// # Errors
-    /// If the socket cannot be watched.
     pub fn new(listener: UnixListener, settings: DeviceSettings) -> io::Result<Self> {
         let pairs = usize::from(settings.pairs.clamp(1, settings.adapter.max_pairs()));
         Ok(Self {
@@ -151,11 +143,12 @@ impl Device {
         let Self { frontend, function, chain, request, answer, posted, .. } = self;
         let Some(session) = frontend.session() else { return Ok(()) };
         let Some(live) = session.ring(COMMANDS) else { return Ok(()) };
-        let wrong = |error| ProtocolViolation::Ring { index: COMMANDS, error };
+        let wrong = |error| ProtocolViolation::Ring(COMMANDS, error);
         for _ in 0..BATCH {
             chain.clear();
             let Some(head) = live.ring.take(live.memory, chain).map_err(wrong)? else { break };
-            gather(live.memory, &chain.readable, request)?;
+            request.resize(length(&chain.readable).min((HEADER + MAX_DATA) as u64) as usize, 0);
+            chain.read(live.memory, 0, request).map_err(ProtocolViolation::Dma)?;
             match BusCommand::parse(request) {
                 Some(command) => {
                     function.obey(now, command, answer);
@@ -164,7 +157,7 @@ impl Device {
                 // As on a bus without such a device.
                 None => answer.clear(),
             }
-            let written = scatter(live.memory, &chain.writable, answer)?;
+            let written = chain.write(live.memory, answer).map_err(ProtocolViolation::Dma)?;
             live.ring.add_used(head, written);
             *posted = if written == 0 { *posted + 1 } else { 0 };
         }
@@ -277,12 +270,13 @@ impl Device {
         let Self { frontend, waiting, chain, .. } = self;
         let live = frontend.session().and_then(|session| session.ring(INTERRUPTS));
         let Some(live) = live.filter(|_| !waiting.is_empty()) else { return Ok(()) };
-        let wrong = |error| ProtocolViolation::Ring { index: INTERRUPTS, error };
+        let wrong = |error| ProtocolViolation::Ring(INTERRUPTS, error);
         let mut reported = 0;
         for signal in &*waiting {
             chain.clear();
             let Some(head) = live.ring.take(live.memory, chain).map_err(wrong)? else { break };
-            let written = scatter(live.memory, &chain.writable, &signal.encode())?;
+            let written = chain.write(live.memory, &signal.encode());
+            let written = written.map_err(ProtocolViolation::Dma)?;
             live.ring.add_used(head, written);
             reported += 1;
         }
@@ -335,12 +329,7 @@ impl Device {
         self.shown.fill(0);
         self.charged.fill_with(Charged::default);
         for queue in port.queues_mut() {
-            queue.set_size(0);
-            queue.take_interrupt();
-            let lost = queue.backlog();
-            if lost > 0 {
-                self.refused += queue.poll(now, lost, &mut (), |_, frame| pool.push(frame)) as u64;
-            }
+            self.refused += discard(now, queue, pool);
         }
     }
 }
@@ -499,31 +488,4 @@ fn raise(raised: &mut VecDeque<(Instant, Signal)>, at: Instant, signal: Signal) 
         let place = raised.partition_point(|(other, _)| *other <= at);
         raised.insert(place, (at, signal));
     }
-}
-
-/// What a command consists of, as far as commands go.
-fn gather(
-    memory: &Memory,
-    segments: &[Segment],
-    into: &mut Vec<u8>,
-) -> Result<(), ProtocolViolation> {
-    into.resize(length(segments).min((HEADER + MAX_DATA) as u64) as usize, 0);
-    let mut rest = &mut into[..];
-    for segment in segments {
-        let (part, behind) = rest.split_at_mut(rest.len().min(segment.length as usize));
-        memory.read(segment.address, part).map_err(ProtocolViolation::Dma)?;
-        rest = behind;
-    }
-    Ok(())
-}
-
-/// Writes `bytes` across the segments; how many there was room for.
-fn scatter(memory: &Memory, segments: &[Segment], bytes: &[u8]) -> Result<u32, ProtocolViolation> {
-    let mut rest = bytes;
-    for segment in segments {
-        let (part, behind) = rest.split_at(rest.len().min(segment.length as usize));
-        memory.write(segment.address, part).map_err(ProtocolViolation::Dma)?;
-        rest = behind;
-    }
-    Ok((bytes.len() - rest.len()) as u32)
 }

@@ -16,7 +16,7 @@ impl Bytes {
 }
 
 fn range(address: u64, length: usize, size: usize) -> Result<std::ops::Range<usize>, MemoryError> {
-    let outside = MemoryError::Address { address, length: length as u64 };
+    let outside = MemoryError::Address(address, length as u64);
     let start = usize::try_from(address).ok().filter(|start| *start <= size);
     match start {
         // As the guest's: nothing is nowhere.

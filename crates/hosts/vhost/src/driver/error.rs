@@ -9,88 +9,40 @@ use super::ring::RingError;
 #[derive(Debug, thiserror::Error)]
 pub enum DriverError {
     /// Nothing listens at the path.
-    #[error("connect to the NIC at {}: {cause}; does it run, and is this its socket?", .path.display())]
-    Connect {
-        /// The socket that was tried.
-        path: PathBuf,
-        /// What the kernel said.
-        #[source]
-        cause: io::Error,
-    },
+    #[error("connect to the NIC at {path}: {1}; does it run, and is this its socket?", path = .0.display())]
+    Connect(PathBuf, #[source] io::Error),
     /// A setting is out of range.
-    #[error("attach a driver with {what}; use {range}")]
-    Setting {
-        /// The setting and its value.
-        what: String,
-        /// What it may be.
-        range: String,
-    },
+    #[error("attach a driver with {0}; use {1}")]
+    Setting(String, String),
     /// The kernel refused memory, a descriptor or a wait.
-    #[error("{operation}: {cause}; check the limits on memory and open files (ulimit -a)")]
-    System {
-        /// What was tried.
-        operation: &'static str,
-        /// What the kernel said.
-        #[source]
-        cause: io::Error,
-    },
+    #[error("{0}: {1}; check the limits on memory and open files (ulimit -a)")]
+    System(&'static str, #[source] io::Error),
     /// The device hung up.
-    #[error(
-        "{operation}: the NIC has closed the port; its own messages say why, then attach again"
-    )]
-    Gone {
-        /// What was tried.
-        operation: &'static str,
-    },
+    #[error("{0}: the NIC has closed the port; its own messages say why, then attach again")]
+    Gone(&'static str),
     /// The device did not answer in time.
-    #[error("{operation}: no answer from the NIC within {seconds} s; is it stopped or overloaded?")]
-    Silent {
-        /// What was tried.
-        operation: &'static str,
-        /// How long it was waited for.
-        seconds: u64,
-    },
+    #[error("{0}: no answer from the NIC within {1} s; is it stopped or overloaded?")]
+    Silent(&'static str, u64),
     /// The device does not offer what the driver cannot do without.
     #[error("attach a driver: the NIC does not offer {0}; it takes a NIC that does")]
     Lacks(&'static str),
     /// The device said no.
-    #[error("{operation}: the NIC refused (status {status}); its own messages say why")]
-    Refused {
-        /// What was tried.
-        operation: &'static str,
-        /// What it answered: not 0.
-        status: u64,
-    },
+    #[error("{0}: the NIC refused (status {1}); its own messages say why")]
+    Refused(&'static str, u64),
     /// The device answered nonsense.
-    #[error("{operation}: the NIC answered with {what}; this is a defect of the NIC")]
-    Answer {
-        /// What was tried.
-        operation: &'static str,
-        /// What was wrong with the answer.
-        what: String,
-    },
+    #[error("{0}: the NIC answered with {1}; this is a defect of the NIC")]
+    Answer(&'static str, String),
     /// The device broke the rules of a ring. The driver does not touch that ring again.
-    #[error("the NIC broke its {ring} ring: {cause}; this is a defect of the NIC")]
-    Ring {
-        /// Which of its rings.
-        ring: &'static str,
-        /// The rule that it broke.
-        #[source]
-        cause: RingError,
-    },
+    #[error("the NIC broke its {0} ring: {1}; this is a defect of the NIC")]
+    Ring(&'static str, #[source] RingError),
     /// The caller's frame does not fit.
-    #[error("send a frame of {length} bytes: out of range; use 14 to {largest}, without FCS")]
-    Frame {
-        /// How long it is.
-        length: usize,
-        /// The longest that may be sent.
-        largest: usize,
-    },
+    #[error("send a frame of {0} bytes: out of range; use 14 to {1}, without FCS")]
+    Frame(usize, usize),
 }
 
 impl DriverError {
     /// Turns what the kernel said into an error of `operation`.
     pub(super) fn system(operation: &'static str) -> impl Fn(rustix::io::Errno) -> Self {
-        move |errno| Self::System { operation, cause: errno.into() }
+        move |errno| Self::System(operation, errno.into())
     }
 }

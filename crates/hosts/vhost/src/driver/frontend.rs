@@ -27,13 +27,13 @@ pub(super) struct Frontend {
 impl Frontend {
     pub(super) fn connect(path: &Path) -> Result<Self, DriverError> {
         let stream = UnixStream::connect(path)
-            .map_err(|cause| DriverError::Connect { path: path.to_owned(), cause })?;
+            .map_err(|cause| DriverError::Connect(path.to_owned(), cause))?;
         Self::new(stream)
     }
 
     /// Speaks over a socket that is connected already.
     pub(super) fn new(stream: UnixStream) -> Result<Self, DriverError> {
-        let fail = |cause| DriverError::System { operation: "set up the NIC's socket", cause };
+        let fail = |cause| DriverError::System("set up the NIC's socket", cause);
         stream.set_nonblocking(false).map_err(fail)?;
         stream.set_read_timeout(Some(TIMEOUT)).map_err(fail)?;
         stream.set_write_timeout(Some(TIMEOUT)).map_err(fail)?;
@@ -57,7 +57,7 @@ impl Frontend {
         }
         match self.number(operation, request)? {
             0 => Ok(()),
-            status => Err(DriverError::Refused { operation, status }),
+            status => Err(DriverError::Refused(operation, status)),
         }
     }
 
@@ -77,10 +77,10 @@ impl Frontend {
         self.send(operation, &request.encode(false), &[])?;
         let (header, payload) = self.reply(operation, &request)?;
         let answer = message::Config::parse(&header, &payload)
-            .map_err(|error| DriverError::Answer { operation, what: error.to_string() })?;
+            .map_err(|error| DriverError::Answer(operation, error.to_string()))?;
         if answer.offset != 0 || answer.bytes.len() < length {
             let what = format!("{} of {length} bytes", answer.bytes.len());
-            return Err(DriverError::Answer { operation, what });
+            return Err(DriverError::Answer(operation, what));
         }
         Ok(answer.bytes)
     }
@@ -92,10 +92,10 @@ impl Frontend {
         self.send(operation, &request.encode(false), &[])?;
         let (header, payload) = self.reply(operation, &request)?;
         let answer = VringState::parse(&header, &payload)
-            .map_err(|error| DriverError::Answer { operation, what: error.to_string() })?;
+            .map_err(|error| DriverError::Answer(operation, error.to_string()))?;
         if answer.index != index {
             let what = format!("ring {}, not {index}", answer.index);
-            return Err(DriverError::Answer { operation, what });
+            return Err(DriverError::Answer(operation, what));
         }
         Ok(answer.number)
     }
@@ -130,7 +130,7 @@ impl Frontend {
     ) -> Result<u64, DriverError> {
         let (header, payload) = self.reply(operation, request)?;
         message::parse_u64(&header, &payload)
-            .map_err(|error| DriverError::Answer { operation, what: error.to_string() })
+            .map_err(|error| DriverError::Answer(operation, error.to_string()))
     }
 
     fn reply(
@@ -138,7 +138,7 @@ impl Frontend {
         operation: &'static str,
         request: &FrontendRequest,
     ) -> Result<(Header, Vec<u8>), DriverError> {
-        let nonsense = |what| DriverError::Answer { operation, what };
+        let nonsense = |what| DriverError::Answer(operation, what);
         let mut bytes = [0; HEADER];
         self.stream.read_exact(&mut bytes).map_err(|cause| cut_off(operation, &cause))?;
         let header = Header::parse(&bytes).map_err(|error| nonsense(error.to_string()))?;
@@ -162,9 +162,9 @@ impl Frontend {
             Err(Errno::AGAIN | Errno::INTR) => Ok(()),
             Ok((1.., _)) => {
                 let what = "a message that was not asked for".into();
-                Err(DriverError::Answer { operation, what })
+                Err(DriverError::Answer(operation, what))
             }
-            Ok(_) | Err(_) => Err(DriverError::Gone { operation }),
+            Ok(_) | Err(_) => Err(DriverError::Gone(operation)),
         }
     }
 
@@ -178,9 +178,8 @@ impl Frontend {
         let deadline = Instant::now() + timeout;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let left = left.try_into().map_err(|_| DriverError::Setting {
-                what: format!("a timeout of {left:?}"),
-                range: "years at most".into(),
+            let left = left.try_into().map_err(|_| {
+                DriverError::Setting(format!("a timeout of {left:?}"), "years at most".into())
             })?;
             let mut fds = [
                 PollFd::from_borrowed_fd(interrupt, PollFlags::IN),
@@ -212,8 +211,8 @@ pub(super) fn clear(interrupt: BorrowedFd<'_>) {
 fn cut_off(operation: &'static str, cause: &std::io::Error) -> DriverError {
     match cause.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-            DriverError::Silent { operation, seconds: TIMEOUT.as_secs() }
+            DriverError::Silent(operation, TIMEOUT.as_secs())
         }
-        _ => DriverError::Gone { operation },
+        _ => DriverError::Gone(operation),
     }
 }

@@ -84,7 +84,7 @@ fn refusal_is_named() {
         FrontendRequest::SetVringAddr(_) => Some(reply(9, &1_u64.to_ne_bytes())),
         _ => Some(honest(request)),
     });
-    assert!(matches!(refused, Err(DriverError::Refused { operation: "start a ring", status: 1 })));
+    assert!(matches!(refused, Err(DriverError::Refused("start a ring", 1))));
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn who_waits_learns_that_the_device_is_gone() {
 fn callers_mistakes_are_named() {
     let mut driver = attach(|request| Some(honest(request))).unwrap();
     let wrong = driver.send(&[0; 13]);
-    assert!(matches!(wrong, Err(DriverError::Frame { length: 13, largest: 1518 })));
+    assert!(matches!(wrong, Err(DriverError::Frame(13, 1518))));
     assert!(matches!(driver.send(&[0; 1519]), Err(DriverError::Frame { .. })));
     let missing = VirtioDriver::connect("/nonexistent".as_ref(), DriverSettings::default());
     assert!(matches!(missing, Err(DriverError::Connect { .. })));

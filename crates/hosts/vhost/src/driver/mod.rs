@@ -118,10 +118,10 @@ impl VirtioDriver {
     pub fn send(&mut self, frame: &[u8]) -> Result<bool, DriverError> {
         let largest = self.agreement.largest_frame();
         if !(MIN_FRAME..=largest).contains(&frame.len()) {
-            return Err(DriverError::Frame { length: frame.len(), largest });
+            return Err(DriverError::Frame(frame.len(), largest));
         }
         let sent = self.transmitter.send(frame);
-        sent.map_err(|cause| DriverError::Ring { ring: "transmit", cause })
+        sent.map_err(|cause| DriverError::Ring("transmit", cause))
     }
 
     /// Lets the device see what was sent, and notifies it if it asked for that.
@@ -141,7 +141,7 @@ impl VirtioDriver {
         deliver: impl FnMut(&[u8]),
     ) -> Result<usize, DriverError> {
         let received = self.receiver.receive(budget, deliver);
-        received.map_err(|cause| DriverError::Ring { ring: "receive", cause })
+        received.map_err(|cause| DriverError::Ring("receive", cause))
     }
 
     /// Asks for an interrupt when a frame comes. `true`: one is there already, so there may be no
@@ -157,7 +157,7 @@ impl VirtioDriver {
     /// If the device broke its ring.
     pub fn arm_send(&mut self) -> Result<bool, DriverError> {
         let armed = self.transmitter.arm();
-        armed.map_err(|cause| DriverError::Ring { ring: "transmit", cause })
+        armed.map_err(|cause| DriverError::Ring("transmit", cause))
     }
 
     /// What becomes readable at an interrupt, for frames that came and for room to send.

@@ -105,7 +105,7 @@ impl Receiver {
         if (min..=max).contains(&length) {
             Ok(length as usize)
         } else {
-            Err(self.ring.fault(RingError::Length { length, min, max }))
+            Err(self.ring.fault(RingError::Length(length, min, max)))
         }
     }
 
@@ -124,7 +124,7 @@ impl Receiver {
         // before they came.
         let used = 1 + self.ring.used_now()?;
         if buffers == 0 || buffers > used {
-            return Err(self.ring.fault(RingError::Merge { buffers, used }));
+            return Err(self.ring.fault(RingError::Merge(buffers, used)));
         }
         Ok(buffers - 1)
     }

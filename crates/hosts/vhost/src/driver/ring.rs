@@ -64,37 +64,17 @@ pub(super) const MAX_RING: u16 = 0x4000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RingError {
     /// It used more buffers than it was given.
-    #[error("its used index is {ahead} ahead, with {given} buffers given")]
-    Index {
-        /// How far its index is ahead of what was taken.
-        ahead: u16,
-        /// How many buffers it had.
-        given: u16,
-    },
+    #[error("its used index is {0} ahead, with {1} buffers given")]
+    Index(u16, u16),
     /// It used a buffer that it was not given.
-    #[error("it used buffer {id}, which it does not have")]
-    Buffer {
-        /// What it called the buffer.
-        id: u32,
-    },
+    #[error("it used buffer {0}, which it does not have")]
+    Buffer(u32),
     /// It wrote more than fits, or less than a header.
-    #[error("it wrote {length} bytes, where {min} to {max} fit")]
-    Length {
-        /// How many it says it wrote.
-        length: u32,
-        /// The fewest that make sense.
-        min: u32,
-        /// The largest number that fits.
-        max: u32,
-    },
+    #[error("it wrote {0} bytes, where {1} to {2} fit")]
+    Length(u32, u32, u32),
     /// It spread a frame over more buffers than it used.
-    #[error("it spread a frame over {buffers} buffers and used {used}")]
-    Merge {
-        /// What the frame's header says.
-        buffers: u16,
-        /// How many it used.
-        used: u16,
-    },
+    #[error("it spread a frame over {0} buffers and used {1}")]
+    Merge(u16, u16),
     /// It was found broken before.
     #[error("it was broken before")]
     Before,
@@ -292,7 +272,7 @@ impl Ring {
         let ahead = seen.wrapping_sub(self.taken);
         let given = self.published.wrapping_sub(self.taken);
         if ahead > given {
-            return Err(self.fault(RingError::Index { ahead, given }));
+            return Err(self.fault(RingError::Index(ahead, given)));
         }
         self.seen = seen;
         self.silence();
@@ -310,7 +290,7 @@ impl Ring {
         let length = u32::from_le(self.elements[slot + 1].load(Relaxed));
         match self.given.get_mut(id as usize) {
             Some(given) if *given => *given = false,
-            _ => return Err(self.fault(RingError::Buffer { id })),
+            _ => return Err(self.fault(RingError::Buffer(id))),
         }
         self.taken = self.taken.wrapping_add(1);
         Ok(Some(Used { id: id as u16, length }))

@@ -268,26 +268,26 @@ fn flags_stand_in_for_event_indices() {
 fn device_that_lies_is_found_out_and_stays_so() {
     type Lie = fn(&mut Device);
     let lies: [(Lie, RingError); 8] = [
-        (|device| device.give(4, 50), RingError::Buffer { id: 4 }),
-        (|device| device.give(u32::MAX, 50), RingError::Buffer { id: u32::MAX }),
+        (|device| device.give(4, 50), RingError::Buffer(4)),
+        (|device| device.give(u32::MAX, 50), RingError::Buffer(u32::MAX)),
         (
             |device| {
                 device.give(0, 50);
                 device.give(0, 50);
             },
-            RingError::Buffer { id: 0 },
+            RingError::Buffer(0),
         ),
-        (|device| device.give(0, 25), RingError::Length { length: 25, min: 26, max: 100 }),
-        (|device| device.give(0, 101), RingError::Length { length: 101, min: 26, max: 100 }),
-        (|device| device.done = 5, RingError::Index { ahead: 5, given: 4 }),
-        (|device| device.done = u16::MAX, RingError::Index { ahead: u16::MAX, given: 4 }),
+        (|device| device.give(0, 25), RingError::Length(25, 26, 100)),
+        (|device| device.give(0, 101), RingError::Length(101, 26, 100)),
+        (|device| device.done = 5, RingError::Index(5, 4)),
+        (|device| device.done = u16::MAX, RingError::Index(u16::MAX, 4)),
         (
             |device| {
                 device.deliver(&[0; 50]);
                 let at = device.place.buffers + 10;
                 device.write(at, &3_u16.to_le_bytes());
             },
-            RingError::Merge { buffers: 3, used: 1 },
+            RingError::Merge(3, 1),
         ),
     ];
     for (lie, expected) in lies {

@@ -128,7 +128,7 @@ impl Agreement {
 
 fn check(settings: &DriverSettings) -> Result<(), DriverError> {
     let DriverSettings { ring_size, mtu } = *settings;
-    let wrong = |what: String, range: String| Err(DriverError::Setting { what, range });
+    let wrong = |what: String, range: String| Err(DriverError::Setting(what, range));
     if !ring_size.is_power_of_two() || !(2..=MAX_RING).contains(&ring_size) {
         return wrong(format!("rings of {ring_size}"), format!("a power of two, 2 to {MAX_RING}"));
     }
@@ -151,7 +151,7 @@ pub(super) fn start(
     let receive = QueueLayout::take(&mut layout, ring_size, room);
     let transmit = QueueLayout::take(&mut layout, ring_size, layout::HEADER + largest);
     let memory = SharedMemory::new(layout.bytes())
-        .map_err(|cause| DriverError::System { operation: "share memory with the NIC", cause })?;
+        .map_err(|cause| DriverError::System("share memory with the NIC", cause))?;
     let region = Region {
         guest_address: BUFFER_BASE,
         size: memory.bytes() as u64,

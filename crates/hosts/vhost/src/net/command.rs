@@ -19,7 +19,7 @@ use virtio_bindings::virtio_net::{
 use super::coalesce::coalesce;
 use super::receive::in_buffer;
 use super::send::Sender;
-use crate::transport::ring::{Chain, DriverEvent, RingError};
+use crate::transport::ring::{Chain, DriverEvent, RingError, length};
 use crate::transport::session::LiveRing;
 
 /// The command was carried out.
@@ -195,12 +195,8 @@ pub(super) fn take_command(
         head = live.ring.take(live.memory, chain)?;
     }
     let Some(head) = head else { return Ok(None) };
-    let mut bytes = Vec::new();
-    for segment in &chain.readable {
-        let filled = bytes.len();
-        bytes.resize((filled + segment.length as usize).min(MAX_COMMAND), 0);
-        live.memory.read(segment.address, &mut bytes[filled..]).map_err(in_buffer)?;
-    }
+    let mut bytes = vec![0; length(&chain.readable).min(MAX_COMMAND as u64) as usize];
+    chain.read(live.memory, 0, &mut bytes).map_err(in_buffer)?;
     Ok(Some((head, bytes)))
 }
 
@@ -211,14 +207,9 @@ pub(super) fn answer_command(
     chain: &Chain,
     answer: &[u8],
 ) -> Result<bool, RingError> {
-    let mut rest = answer;
-    for segment in &chain.writable {
-        let (now, later) = rest.split_at(rest.len().min(segment.length as usize));
-        live.memory.write(segment.address, now).map_err(in_buffer)?;
-        rest = later;
-    }
+    let written = chain.write(live.memory, answer).map_err(in_buffer)?;
     let before = live.ring.published();
-    live.ring.add_used(head, (answer.len() - rest.len()) as u32);
+    live.ring.add_used(head, written);
     live.ring.flush_used();
     Ok(match live.ring.driver_event() {
         DriverEvent::Nothing => false,

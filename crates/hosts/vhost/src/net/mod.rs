@@ -140,7 +140,7 @@ impl HostSide for Device {
             if let Some(live) = session.ring(index)
                 && let Err(error) = receiver.resize(live.ring, queue)
             {
-                violation = Some(ProtocolViolation::Ring { index, error });
+                violation = Some(ProtocolViolation::Ring(index, error));
             }
         }
         violation.into_iter().for_each(|violation| self.frontend.accuse(violation));

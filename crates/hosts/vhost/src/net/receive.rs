@@ -221,12 +221,7 @@ impl Receiver {
         self.ends.clear();
         self.raised = false;
         self.handler.reset();
-        queue.set_size(0);
-        queue.take_interrupt();
-        let lost = queue.backlog();
-        if lost > 0 {
-            self.refused += queue.poll(now, lost, &mut (), |_, frame| pool.push(frame)) as u64;
-        }
+        self.refused += hostside::discard(now, queue, pool);
     }
 }
 
@@ -303,5 +298,5 @@ fn scatter(
 }
 
 pub(super) fn in_buffer(error: MemoryError) -> RingError {
-    RingError::Memory { what: "buffer", error }
+    RingError::Memory("buffer", error)
 }

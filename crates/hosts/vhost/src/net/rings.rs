@@ -30,7 +30,7 @@ impl Device {
                 Some(mut ring) => {
                     live += u16::from(live == pair as u16);
                     let attended = receiver.sync(now, &mut ring, queue, watch);
-                    attended.map_err(|error| ProtocolViolation::Ring { index, error })?;
+                    attended.map_err(|error| ProtocolViolation::Ring(index, error))?;
                 }
                 None => queue.set_size(0),
             }
@@ -60,7 +60,7 @@ impl Device {
         for _ in 0..BATCH {
             let Some(mut live) = session.ring(index) else { return Ok(()) };
             let taken = take_command(&mut live, &mut self.chain, &mut self.command_asked_at);
-            let taken = taken.map_err(|error| ProtocolViolation::Ring { index, error })?;
+            let taken = taken.map_err(|error| ProtocolViolation::Ring(index, error))?;
             let Some((head, command)) = taken else { break };
             let mut target = GuestControls {
                 now,
@@ -75,7 +75,7 @@ impl Device {
             let answer = target.carry_out(&command);
             let Some(mut live) = session.ring(index) else { return Ok(()) };
             let wanted = answer_command(&mut live, head, &self.chain, &answer);
-            if wanted.map_err(|error| ProtocolViolation::Ring { index, error })? {
+            if wanted.map_err(|error| ProtocolViolation::Ring(index, error))? {
                 called = true;
             }
         }
@@ -124,7 +124,7 @@ impl Device {
         if let Ok(Fetched::Frame | Fetched::Dropped) = taken {
             *descriptors += sender.descriptors();
         }
-        taken.map_err(|error| ProtocolViolation::Ring { index, error })
+        taken.map_err(|error| ProtocolViolation::Ring(index, error))
     }
 
     pub(super) fn serve_rings(
@@ -157,7 +157,7 @@ impl Device {
                     serve.map(|call| call.then_some(now))
                 }
             };
-            if let Some(at) = call.map_err(|error| ProtocolViolation::Ring { index, error })? {
+            if let Some(at) = call.map_err(|error| ProtocolViolation::Ring(index, error))? {
                 frontend.call(index, at);
             }
         }
@@ -185,7 +185,7 @@ impl Device {
                 break;
             };
             let shown = receivers[0].show(&mut live, &frame);
-            match shown.map_err(|error| ProtocolViolation::Ring { index: 0, error })? {
+            match shown.map_err(|error| ProtocolViolation::Ring(0, error))? {
                 Some(false) => {}
                 Some(true) => frontend.call(0, now),
                 None => processor.work(now, NO_BUFFER, frame),

@@ -135,16 +135,7 @@ impl Sender {
         live.ring.prefetch(live.memory, Access::Read, PACKET_HEADER + length);
         // Without clearing it first: bytes that are there already need no zeros.
         frame.resize(length, 0);
-        let (mut skip, mut filled) = (PACKET_HEADER as u64, 0);
-        for segment in &self.chain.readable {
-            let before = skip.min(segment.length.into());
-            skip -= before;
-            let count = (u64::from(segment.length) - before) as usize;
-            let at = segment.address.saturating_add(before);
-            let to = &mut frame[filled..filled + count];
-            live.memory.read(at, to).map_err(in_buffer)?;
-            filled += count;
-        }
+        self.chain.read(live.memory, PACKET_HEADER as u64, frame).map_err(in_buffer)?;
         Ok(true)
     }
 

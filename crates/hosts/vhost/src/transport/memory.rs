@@ -31,13 +31,8 @@ use sys::page;
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
     /// Not one file descriptor for each region.
-    #[error("a memory table of {regions} regions came with {fds} file descriptors")]
-    Descriptors {
-        /// Regions in the table.
-        regions: usize,
-        /// Descriptors with it.
-        fds: usize,
-    },
+    #[error("a memory table of {0} regions came with {1} file descriptors")]
+    Descriptors(usize, usize),
     /// An empty region, or one that runs past the last address.
     #[error("memory region {0} is empty or runs past the end of the address space")]
     Bounds(usize),
@@ -51,29 +46,14 @@ pub enum MemoryError {
     )]
     NoMemory(usize),
     /// The kernel refuses.
-    #[error("map memory region {region}: {cause}")]
-    Map {
-        /// Which region of the table.
-        region: usize,
-        /// Error of `mmap`.
-        cause: io::Error,
-    },
+    #[error("map memory region {0}: {1}")]
+    Map(usize, io::Error),
     /// An address that no region has.
-    #[error("{length} bytes at {address:#x} are not in guest memory")]
-    Address {
-        /// Where they begin.
-        address: u64,
-        /// Length in bytes.
-        length: u64,
-    },
+    #[error("{1} bytes at {0:#x} are not in guest memory")]
+    Address(u64, u64),
     /// An address that is not a multiple of what it has to be.
-    #[error("{address:#x} is not aligned to {alignment} bytes")]
-    Alignment {
-        /// The guest address.
-        address: u64,
-        /// What it should be a multiple of.
-        alignment: usize,
-    },
+    #[error("{0:#x} is not aligned to {1} bytes")]
+    Alignment(u64, usize),
 }
 
 /// What is done with memory.
@@ -102,7 +82,7 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     fn new(number: usize, region: Region, fd: &ForeignFd) -> Result<Self, MemoryError> {
-        let failed = |cause: io::Error| MemoryError::Map { region: number, cause };
+        let failed = |cause: io::Error| MemoryError::Map(number, cause);
         let bounds = MemoryError::Bounds(number);
         let end_of = |start: u64| start.checked_add(region.size);
         let (Some(_), Some(_), Some(end)) =
@@ -172,7 +152,7 @@ impl Memory {
         reaper: &Reaper,
     ) -> Result<Self, MemoryError> {
         if regions.len() != fds.len() {
-            return Err(MemoryError::Descriptors { regions: regions.len(), fds: fds.len() });
+            return Err(MemoryError::Descriptors(regions.len(), fds.len()));
         }
         let pairs = regions.iter().zip(fds).enumerate();
         let mappings = pairs.map(|(number, (region, fd))| Mapping::new(number, *region, fd));
@@ -201,12 +181,12 @@ impl Memory {
             let offset = user.checked_sub(mapping.region.user_address)?;
             mapping.at(offset, length)
         });
-        let missing = MemoryError::Address { address: user, length };
+        let missing = MemoryError::Address(user, length);
         let start = found.ok_or(missing)?;
         // The frontend's addresses say nothing of ours.
         let is_aligned = |address: u64| address.is_multiple_of(alignment as u64);
         if !is_aligned(user) || !is_aligned(start.as_ptr() as u64) {
-            return Err(MemoryError::Alignment { address: user, alignment });
+            return Err(MemoryError::Alignment(user, alignment));
         }
         Ok(Area { _mappings: Arc::clone(&self.mappings), start: start.cast(), count })
     }
@@ -279,7 +259,7 @@ impl Memory {
                 return Ok(start);
             }
         }
-        Err(MemoryError::Address { address: guest, length })
+        Err(MemoryError::Address(guest, length))
     }
 }
 
@@ -395,7 +375,7 @@ pub(super) mod tests {
         assert!(memory.area::<u8>(0x7000_0000, usize::MAX, 1).is_err());
         assert!(matches!(
             memory.area::<AtomicU16>(0x7000_0001, 1, 1),
-            Err(MemoryError::Alignment { alignment: 2, .. })
+            Err(MemoryError::Alignment(_, 2))
         ));
     }
 
@@ -409,7 +389,7 @@ pub(super) mod tests {
         let beyond = Region { file_offset: u64::MAX - 0xFFF, ..region(0x1000) };
         assert!(matches!(map(beyond, 0x1000), Err(MemoryError::Bounds(0))));
         let none = mapped(&[region(0x1000)], []);
-        assert!(matches!(none, Err(MemoryError::Descriptors { regions: 1, fds: 0 })));
+        assert!(matches!(none, Err(MemoryError::Descriptors(1, 0))));
     }
 
     #[test]

@@ -55,29 +55,14 @@ pub enum RingError {
     #[error("a ring of {0} descriptors; powers of two up to {MAX_SIZE} are possible")]
     Size(u32),
     /// An address that is none.
-    #[error("{what}: {error}")]
-    Memory {
-        /// What is there.
-        what: &'static str,
-        /// Why it is not.
-        error: MemoryError,
-    },
+    #[error("{0}: {1}")]
+    Memory(&'static str, MemoryError),
     /// More buffers than the ring holds.
-    #[error("{available} buffers are available in a ring of {size}")]
-    TooMany {
-        /// Buffers that the driver made available.
-        available: u16,
-        /// Size of the ring, in descriptors.
-        size: u16,
-    },
+    #[error("{0} buffers are available in a ring of {1}")]
+    TooMany(u16, u16),
     /// A descriptor beyond the table.
-    #[error("descriptor {index} in a table of {size}")]
-    Index {
-        /// Number of the descriptor, from 0.
-        index: u16,
-        /// Size of the table, in descriptors.
-        size: usize,
-    },
+    #[error("descriptor {0} in a table of {1}")]
+    Index(u16, usize),
     /// A chain that does not end.
     #[error("a chain of more than {0} descriptors")]
     Endless(usize),
@@ -115,6 +100,36 @@ impl Chain {
     pub fn clear(&mut self) {
         self.readable.clear();
         self.writable.clear();
+    }
+
+    /// Copies what may be read, from `skip` bytes behind its beginning on, as far as it goes.
+    pub fn read(
+        &self,
+        memory: &Memory,
+        mut skip: u64,
+        bytes: &mut [u8],
+    ) -> Result<(), MemoryError> {
+        let mut rest = bytes;
+        for &Segment { address, length } in &self.readable {
+            let before = skip.min(length.into());
+            skip -= before;
+            let count = rest.len().min((u64::from(length) - before) as usize);
+            let (part, behind) = rest.split_at_mut(count);
+            memory.read(address.saturating_add(before), part)?;
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    /// Writes `bytes` to where it may; how many there was room for.
+    pub fn write(&self, memory: &Memory, bytes: &[u8]) -> Result<u32, MemoryError> {
+        let mut rest = bytes;
+        for &Segment { address, length } in &self.writable {
+            let (part, behind) = rest.split_at(rest.len().min(length as usize));
+            memory.write(address, part)?;
+            rest = behind;
+        }
+        Ok((bytes.len() - rest.len()) as u32)
     }
 }
 
@@ -158,7 +173,7 @@ impl Ring {
             return Err(wrong);
         }
         let entries = usize::from(size);
-        let at = |what| move |error| RingError::Memory { what, error };
+        let at = |what| move |error| RingError::Memory(what, error);
         let descriptors = memory
             .area(address.descriptors, 2 * entries, VRING_DESC_ALIGN_SIZE as usize)
             .map_err(at("descriptor table"))?;
@@ -213,7 +228,7 @@ impl Ring {
         let offered = self.available.load(INDEX, Ordering::Acquire);
         let available = offered.wrapping_sub(self.taken);
         if available > self.size {
-            return Err(RingError::TooMany { available, size: self.size });
+            return Err(RingError::TooMany(available, self.size));
         }
         self.offered = offered;
         Ok(available)
@@ -272,7 +287,7 @@ impl Ring {
     #[inline]
     fn descriptor(&self, index: u16) -> Result<Descriptor, RingError> {
         if index >= self.size {
-            return Err(RingError::Index { index, size: self.size.into() });
+            return Err(RingError::Index(index, self.size.into()));
         }
         let at = 2 * usize::from(index);
         let address = self.descriptors.load(at, Ordering::Relaxed);
@@ -424,9 +439,9 @@ fn follow_table(
     for _ in 0..limit {
         let index = usize::from(next);
         if index >= size {
-            return Err(RingError::Index { index: next, size });
+            return Err(RingError::Index(next, size));
         }
-        let missing = |error| RingError::Memory { what: "indirect table", error };
+        let missing = |error| RingError::Memory("indirect table", error);
         let at = address.saturating_add((DESCRIPTOR * index) as u64);
         let mut bytes = [[0; 8]; 2];
         memory.read(at, bytes.as_flattened_mut()).map_err(missing)?;

@@ -64,33 +64,14 @@ pub enum ProtocolViolation {
     #[error("the guest's driver does not speak virtio 1.0; a newer one is needed")]
     Legacy,
     /// A ring that the device does not have.
-    #[error("{request} is about ring {index}; there are {rings}")]
-    NoSuchRing {
-        /// What was asked.
-        request: String,
-        /// Number of the ring.
-        index: u32,
-        /// How many there are.
-        rings: usize,
-    },
+    #[error("{0} is about ring {1}; there are {2}")]
+    NoSuchRing(String, u32, usize),
     /// Too many or too few descriptors.
-    #[error("{request} came with {fds} file descriptors")]
-    Descriptors {
-        /// What was asked.
-        request: String,
-        /// How many there were.
-        fds: usize,
-    },
+    #[error("{0} came with {1} file descriptors")]
+    Descriptors(String, usize),
     /// A descriptor that cannot be used.
-    #[error("{what} of ring {index}: {cause}")]
-    Descriptor {
-        /// What it should be.
-        what: &'static str,
-        /// Number of the ring.
-        index: usize,
-        /// Why it cannot.
-        cause: io::Error,
-    },
+    #[error("{0} of ring {1}: {2}")]
+    Descriptor(&'static str, usize, io::Error),
     /// A base that is no index.
     #[error("ring {0} begins at {1}; indices have 16 bits")]
     Base(u32, u32),
@@ -98,13 +79,8 @@ pub enum ProtocolViolation {
     #[error("guest memory: {0}")]
     Memory(#[from] MemoryError),
     /// The guest broke the rules of a ring.
-    #[error("ring {index}: {error}")]
-    Ring {
-        /// Number of the ring.
-        index: usize,
-        /// What it did.
-        error: RingError,
-    },
+    #[error("ring {0}: {1}")]
+    Ring(usize, RingError),
     /// The guest shortened the file of its memory.
     #[error("the guest has taken memory away that it had shared")]
     Poisoned,
@@ -412,7 +388,7 @@ impl Session {
         if (index as usize) < rings {
             return Ok(());
         }
-        Err(ProtocolViolation::NoSuchRing { request: request.to_string(), index, rings })
+        Err(ProtocolViolation::NoSuchRing(request.to_string(), index, rings))
     }
 
     /// Stops a ring; the answer says how far it came.
@@ -445,7 +421,7 @@ impl Session {
             }
             let event_index = self.features & EVENT_IDX != 0;
             let ring = Ring::new(memory, &address, slot.size, slot.base, event_index);
-            slot.ring = Some(ring.map_err(|error| ProtocolViolation::Ring { index, error })?);
+            slot.ring = Some(ring.map_err(|error| ProtocolViolation::Ring(index, error))?);
             slot.generation += 1;
         }
         Ok(())
@@ -530,11 +506,11 @@ fn check_features(taken: u64, offered: u64) -> Result<(), ProtocolViolation> {
 }
 
 fn descriptors(request: &FrontendRequest, fds: usize) -> ProtocolViolation {
-    ProtocolViolation::Descriptors { request: request.to_string(), fds }
+    ProtocolViolation::Descriptors(request.to_string(), fds)
 }
 
 fn unusable(what: &'static str, index: u32) -> impl FnOnce(io::Error) -> ProtocolViolation {
-    move |cause| ProtocolViolation::Descriptor { what, index: index as usize, cause }
+    move |cause| ProtocolViolation::Descriptor(what, index as usize, cause)
 }
 
 /// The descriptor that `request` announces, and no more.

@@ -30,21 +30,11 @@ pub enum MessageError {
     #[error("a vhost-user message has flags {0:#x}: not version 1 of the protocol")]
     Version(u32),
     /// A payload longer than [`MAX_PAYLOAD`].
-    #[error("vhost-user message {request} announces {size} bytes; the longest known has 264")]
-    TooLong {
-        /// The number of the request.
-        request: u32,
-        /// The announced length.
-        size: u32,
-    },
+    #[error("vhost-user message {0} announces {1} bytes; the longest known has 264")]
+    TooLong(u32, u32),
     /// A payload that ends before its last field.
-    #[error("vhost-user message {request} has {size} bytes, too few for its fields")]
-    TooShort {
-        /// The number of the request.
-        request: u32,
-        /// The length of the payload.
-        size: usize,
-    },
+    #[error("vhost-user message {0} has {1} bytes, too few for its fields")]
+    TooShort(u32, usize),
     /// A memory table with no region, or with more than [`MAX_REGIONS`].
     #[error("a vhost-user memory table has {0} regions; 1 to {MAX_REGIONS} are possible")]
     Regions(u32),
@@ -74,7 +64,7 @@ impl Header {
             return Err(MessageError::Version(header.flags));
         }
         if header.size as usize > MAX_PAYLOAD {
-            return Err(MessageError::TooLong { request: header.request, size: header.size });
+            return Err(MessageError::TooLong(header.request, header.size));
         }
         Ok(header)
     }

@@ -129,7 +129,7 @@ impl<'a> Fields<'a> {
     }
 
     fn bytes<const N: usize>(&mut self) -> Result<[u8; N], MessageError> {
-        let too_short = MessageError::TooShort { request: self.request, size: self.size };
+        let too_short = MessageError::TooShort(self.request, self.size);
         let (bytes, rest) = self.rest.split_first_chunk().ok_or(too_short)?;
         self.rest = rest;
         Ok(*bytes)
@@ -185,7 +185,7 @@ impl<'a> Fields<'a> {
         if size as usize > MAX_CONFIG {
             return Err(MessageError::Config(size));
         }
-        let too_short = MessageError::TooShort { request: self.request, size: self.size };
+        let too_short = MessageError::TooShort(self.request, self.size);
         let bytes = self.rest.get(..size as usize).ok_or(too_short)?.to_vec();
         Ok(Config { offset, flags, bytes })
     }

@@ -63,12 +63,12 @@ fn short_and_long_payloads_are_refused() {
     let request = FrontendRequest::SetVringAddr(VringAddress::default()).encode(false);
     for length in 0..request.len() - HEADER {
         let message = with_header(9, 0, &request[HEADER..HEADER + length]);
-        assert_eq!(parse(&message), Err(MessageError::TooShort { request: 9, size: length }));
+        assert_eq!(parse(&message), Err(MessageError::TooShort(9, length)));
     }
     let mut header = [0; HEADER];
     header[4] = 1;
     header[8..].copy_from_slice(&(MAX_PAYLOAD as u32 + 1).to_ne_bytes());
-    assert_eq!(Header::parse(&header), Err(MessageError::TooLong { request: 0, size: 1_025 }));
+    assert_eq!(Header::parse(&header), Err(MessageError::TooLong(0, 1_025)));
     header[4] = 2;
     assert_eq!(Header::parse(&header), Err(MessageError::Version(2)));
 }
