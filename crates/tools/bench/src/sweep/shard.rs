@@ -117,25 +117,6 @@ mod tests {
         }
     }
 
-    proptest::proptest! {
-        #[test]
-        fn a_case_of_any_sweep_is_one_shards(of in 1..=MOST, count in 1_u64.., at in 0.0..1.0) {
-            let case = (at * (count - 1) as f64) as u64;
-            let index = (case % u64::from(of)) as u32 + 1;
-            let others = [index % of + 1, of, 1].into_iter().filter(|it| *it != index);
-            assert!(Shard { index, of }.has(case));
-            for index in others {
-                assert!(!Shard { index, of }.has(case), "{index} of {of} has {case}, too");
-            }
-            let own = |index| u128::from(Shard { index, of }.count(count));
-            let (first, last) = (own(1), own(of));
-            assert!(first - last <= 1, "{first} and {last} of {count}");
-            let long = u128::from(count) % u128::from(of);
-            let sum = last * u128::from(of) + if first > last { long } else { 0 };
-            assert_eq!(sum, u128::from(count));
-        }
-    }
-
     #[test]
     fn a_shard_is_written_as_it_is_read() {
         for text in ["1/1", "3/7", "1000000/1000000"] {

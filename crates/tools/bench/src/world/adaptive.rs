@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::script::{self, environment, order_at};
 use super::virtual_run::{VirtualRun, instant, with_usual_cable};
-use super::virtual_time::Outputs;
+use super::virtual_time::play;
 use crate::experiment::{A, B, Plan};
 use crate::options::{NicOptions, Ports};
 
@@ -112,10 +112,7 @@ impl Observed<'_> {
             // At the same moment: what either counts before it has an effect on what it does later.
             run.set(instant(ADAPT_AT), "adaptive".parse()?)?;
         }
-        let mut outputs = Outputs::new();
-        run.play(&mut |guest, program, event| {
-            outputs.entry((guest, program)).or_default().note(event);
-        })?;
+        let outputs = play(&mut run)?;
         if let Some(output) = outputs.get(&(B, ETHTOOL)) {
             let end = output.end.as_deref().unwrap_or_default();
             let next = if output.is_missing { "; apt-get install ethtool" } else { "" };

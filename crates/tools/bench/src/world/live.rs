@@ -215,9 +215,7 @@ impl Live {
         until(&mut running, plan.warmup_s + plan.duration_s);
         let after = self.snapshot()?;
         let records = running.finish(Duration::from_secs_f64(plan.warmup_s + plan.duration_s))?;
-        setup::ensure_in_force(&before, &self.options, moderation)?;
-        setup::ensure_in_force(&after, &self.options, change_to.unwrap_or(moderation))?;
-        Ok(Slice::new(records, &after.since(&before)))
+        setup::slice([before, after], &self.options, (moderation, change_to), || Ok(records))
     }
 
     /// Ends the world; the capture, if there is one, is complete afterwards.

@@ -21,8 +21,10 @@ use vhost::DeviceSettings;
 
 use crate::environment::Environment;
 use crate::options::{NicOptions, Ports, Text};
+use crate::slice::{Part, Slice};
 use report::errln;
 use sys::files::writable;
+use workload::Record;
 
 /// Which packets are marked where the user does not say: those of MX that ask for it, and short
 /// pushed TCP segments, which is what requests and answers look like, and bulk data and
@@ -75,9 +77,22 @@ pub(super) fn set(plane: &mut DataPlane, ports: Ports, moderation: Moderation, l
     }
 }
 
+/// The round between two snapshots, if what it is to show was in force, one setting and perhaps
+/// another one after it.
+pub(super) fn slice(
+    [before, after]: [Snapshot; 2],
+    options: &NicOptions,
+    (moderation, change_to): (Moderation, Option<Moderation>),
+    records: impl FnOnce() -> Result<Vec<(Part, Record)>>,
+) -> Result<Slice> {
+    ensure_in_force(&before, options, moderation)?;
+    ensure_in_force(&after, options, change_to.unwrap_or(moderation))?;
+    Ok(Slice::new(records()?, &after.since(&before)))
+}
+
 /// Makes sure that a figure has the name of what was in force: that the ports which take
 /// `moderation` had it, or one like it, when `snapshot` was taken.
-pub(super) fn ensure_in_force(
+fn ensure_in_force(
     snapshot: &Snapshot,
     options: &NicOptions,
     moderation: Moderation,

@@ -10,11 +10,13 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::guest::protocol::{GuestEvent, OutputStream};
 use lab::names;
+use lab::snapshot::Snapshot;
 use nic::moderation::Moderation;
 use sys::privilege::Privilege;
 use workload::Record;
@@ -88,23 +90,29 @@ impl World for Virtual {
         if !self.warned.get() {
             run.watch_eta(moment(0.0), end);
         }
-        let mut outputs = Outputs::new();
-        run.play(&mut |guest, program, event| {
-            outputs.entry((guest, program)).or_default().note(event);
-        })?;
+        let outputs = play(&mut run)?;
         self.warned.set(self.warned.get() || run.has_eta_reported());
-        let stopped = "virtual time ended before the measurement did";
-        let (before, after) = (before.try_recv(), after.try_recv());
-        let (before, after) = (before.context(stopped)?, after.context(stopped)?);
-        setup::ensure_in_force(&before, &options, moderation)?;
-        setup::ensure_in_force(&after, &options, change_to.unwrap_or(moderation))?;
-        let nic = after.since(&before);
-        Ok(Slice::new(records(plan, &outputs)?, &nic))
+        let snapshots = [taken(&before)?, taken(&after)?];
+        setup::slice(snapshots, &options, (moderation, change_to), || records(plan, &outputs))
     }
 
     fn finish(self: Box<Self>) -> Result<()> {
         Ok(())
     }
+}
+
+/// Plays to the end of time; what programs have written.
+pub(super) fn play(run: &mut VirtualRun) -> Result<Outputs> {
+    let mut outputs = Outputs::new();
+    run.play(&mut |guest, program, event| {
+        outputs.entry((guest, program)).or_default().note(event);
+    })?;
+    Ok(outputs)
+}
+
+/// A snapshot whose moment has passed.
+pub(super) fn taken(snapshot: &Receiver<Snapshot>) -> Result<Snapshot> {
+    snapshot.try_recv().context("virtual time ended before the measurement did")
 }
 
 /// What programs have written, by guest and program.
