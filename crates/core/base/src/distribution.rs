@@ -42,7 +42,6 @@ pub struct Distribution {
 
 impl Distribution {
     /// These times, multiplied by `sign` (1 or -1).
-    #[must_use]
     pub fn of(times: &Times, sign: i64) -> Self {
         let counts = times.counts().into_iter();
         let whole = Self::exactly(counts.map(|(value, n)| [sign * value as i64, n as i64]));
@@ -50,7 +49,6 @@ impl Distribution {
     }
 
     /// Pairs of a value in nanoseconds and how often it was there, in any order.
-    #[must_use]
     pub fn exactly(pairs: impl Iterator<Item = [i64; 2]>) -> Self {
         let mut whole = Self { buckets: pairs.collect(), exact: true, ..Self::default() };
         whole.arrange();

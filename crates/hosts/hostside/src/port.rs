@@ -45,7 +45,6 @@ pub struct HostPort<H: HostSide + ?Sized = dyn HostSide> {
 
 impl<H: HostSide + ?Sized> HostPort<H> {
     /// An idle port for `host`.
-    #[must_use]
     pub fn new(host: Box<H>, settings: PortSettings, now: Instant) -> Self {
         Self { host, port: Port::new(settings, now), watch: Watch::new() }
     }

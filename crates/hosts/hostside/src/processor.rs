@@ -122,7 +122,6 @@ pub struct Processor<T> {
 
 impl<T> Processor<T> {
     /// A processor that sleeps.
-    #[must_use]
     pub fn new(costs: Costs) -> Self {
         Self {
             costs,

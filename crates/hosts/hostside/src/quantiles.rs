@@ -43,7 +43,6 @@ impl Quantiles {
     }
 
     /// Those of nanoseconds in ascending order; `None` if there are none.
-    #[must_use]
     pub fn of_sorted(nanos: &[u64]) -> Option<Self> {
         let us = |percent| Some(nearest_rank(nanos, percent)? as f64 / 1e3);
         let sum: u128 = nanos.iter().map(|nanos| u128::from(*nanos)).sum();
@@ -70,7 +69,6 @@ impl Quantiles {
 
 /// The smallest of ascending values that so many in a hundred of them do not exceed; `None` if
 /// there are none.
-#[must_use]
 pub fn nearest_rank<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied()

@@ -53,7 +53,6 @@ impl Default for Watch {
 
 impl Watch {
     /// A watch that has seen nothing.
-    #[must_use]
     pub fn new() -> Self {
         Self { holds: Times::up_to(MAX_HOLD_NS), events: VecDeque::with_capacity(MAX_EVENTS) }
     }

@@ -15,7 +15,6 @@ pub const REQUEST: usize = 14 + 8 + 4;
 
 /// A frame by which process `of` asks for work of this length. Its addresses are zero: packet
 /// sockets see it all the same.
-#[must_use]
 pub fn request(length: Duration, of: u32) -> [u8; REQUEST] {
     let mut frame = [0; REQUEST];
     frame[12..14].copy_from_slice(&ETHERTYPE.to_be_bytes());
@@ -25,7 +24,6 @@ pub fn request(length: Duration, of: u32) -> [u8; REQUEST] {
 }
 
 /// The length of the work that `frame` asks for, if it does; NICs may have padded it.
-#[must_use]
 pub fn requested(frame: &[u8]) -> Option<Duration> {
     let frame: &[u8; REQUEST] = frame.first_chunk()?;
     let nanos = frame[14..].first_chunk().copied().map(u64::from_be_bytes)?;

@@ -16,7 +16,6 @@ pub enum Adapter {
 
 impl Adapter {
     /// The most queue pairs that it has.
-    #[must_use]
     pub fn max_pairs(self) -> u16 {
         match self {
             Self::Card(_) => 1,
@@ -26,7 +25,6 @@ impl Adapter {
 
     /// The largest packet that its driver sends and receives, in bytes, without the Ethernet
     /// header.
-    #[must_use]
     pub fn max_mtu(self) -> u16 {
         match self {
             Self::Card(model) => model.max_mtu(),

@@ -49,7 +49,6 @@ pub(crate) enum BusCommand<'a> {
 
 impl<'a> BusCommand<'a> {
     /// The command in what a guest sent; `None` if it is none, or about too much.
-    #[must_use]
     pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let (header, data) = bytes.split_first_chunk::<HEADER>()?;
         let bar = header[1];
@@ -82,7 +81,6 @@ pub(crate) enum Signal {
 
 impl Signal {
     /// The message for ring 1.
-    #[must_use]
     pub(crate) fn encode(self) -> Vec<u8> {
         let (op, address, data) = match self {
             Self::Intx => (INT, 1, Vec::new()),

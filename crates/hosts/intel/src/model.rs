@@ -20,7 +20,6 @@ pub enum Model {
 impl Model {
     /// The largest packet that its driver sends and receives, without the Ethernet header, in
     /// bytes.
-    #[must_use]
     pub fn max_mtu(self) -> u16 {
         match self {
             // What Linux allows: `max_hw_frame_size` of `e1000_82574_info` less header, tag and

@@ -21,9 +21,6 @@ const GLANCE: Duration = Duration::from_millis(50);
 const UNPROBED: &str = "interrupted before it was probed";
 
 /// The hosts of a list, one a line, each once; what follows a `#` is a comment.
-///
-/// # Errors
-/// If a line has several words, or there is no host.
 pub fn parse_hosts(text: &str) -> Result<Vec<String>> {
     let (mut hosts, mut known) = (Vec::new(), BTreeSet::new());
     for (number, line) in (1..).zip(text.lines()) {

@@ -137,9 +137,6 @@ pub struct Prober {
 
 impl Prober {
     /// Finds an echo at `host`: the given one, or the first that answers.
-    ///
-    /// # Errors
-    /// If none does; what was tried, and what to do. If a signal asks to end.
     pub fn find(host: &str, kind: Option<EchoKind>, port: Option<u16>) -> Result<Self> {
         let kinds = kind.map_or_else(|| EchoKind::ALL.to_vec(), |kind| vec![kind]);
         let mut why = Vec::new();

@@ -92,9 +92,6 @@ pub fn put(mut out: impl Write, origin: &Origin, heard: &[MeasuredTrain]) -> Res
 }
 
 /// Reads what [`write`](fn@write) wrote.
-///
-/// # Errors
-/// If it is no recording, naming the line.
 pub fn read(path: &Path) -> Result<(Origin, Vec<MeasuredTrain>)> {
     let parsed = files::read(path, LARGEST).map_err(Into::into).and_then(|text| parse(&*text));
     parsed.with_context(|| format!("read recording {}", path.display()))

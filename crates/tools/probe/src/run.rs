@@ -36,17 +36,11 @@ pub fn plan(prober: &Prober, limits: Limits) -> Plan {
 }
 
 /// Carries out a whole plan.
-///
-/// # Errors
-/// If the socket fails, or a signal asks to end; lost answers are no error.
 pub fn run(prober: &mut Prober, plan: &mut Plan) -> Result<()> {
     run_paced(prober, plan, |_| Ok(ctrl_c::check()?))
 }
 
 /// The same, but `wait` comes before each train, with its number of packets.
-///
-/// # Errors
-/// If the socket fails, or `wait` does; lost answers are no error.
 pub fn run_paced(
     prober: &mut Prober,
     plan: &mut Plan,

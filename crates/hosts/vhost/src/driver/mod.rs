@@ -76,17 +76,11 @@ impl fmt::Debug for VirtioDriver {
 
 impl VirtioDriver {
     /// Attaches to the port whose socket is at `path`.
-    ///
-    /// # Errors
-    /// If nothing listens there, the settings do not fit the port, or the kernel gives no memory.
     pub fn connect(path: &Path, settings: DriverSettings) -> Result<Self, DriverError> {
         Self::negotiate(Frontend::connect(path)?, settings)
     }
 
     /// Attaches to the port at the other end of `stream`.
-    ///
-    /// # Errors
-    /// As [`connect`](Self::connect).
     pub fn attach(stream: UnixStream, settings: DriverSettings) -> Result<Self, DriverError> {
         Self::negotiate(Frontend::new(stream)?, settings)
     }
@@ -111,9 +105,6 @@ impl VirtioDriver {
     /// Puts a frame, from the Ethernet header on, into the ring. The device sees it at the next
     /// [`flush`](Self::flush). `false`: there is no room; all frames before it were flushed, and
     /// room is made by the device alone.
-    ///
-    /// # Errors
-    /// If the frame is too short or too long, or the device broke its ring.
     #[inline]
     pub fn send(&mut self, frame: &[u8]) -> Result<bool, DriverError> {
         let largest = self.agreement.largest_frame();
@@ -131,9 +122,6 @@ impl VirtioDriver {
 
     /// Hands up to `budget` frames that came to `deliver`: how many came. Less than the budget
     /// means that there are no more.
-    ///
-    /// # Errors
-    /// If the device broke its ring.
     #[inline]
     pub fn receive(
         &mut self,
@@ -152,9 +140,6 @@ impl VirtioDriver {
 
     /// Asks for an interrupt when there is room to send again, after [`send`](Self::send) has said
     /// that there is none. `true`: there is room already, or soon, so there may be no interrupt.
-    ///
-    /// # Errors
-    /// If the device broke its ring.
     pub fn arm_send(&mut self) -> Result<bool, DriverError> {
         let armed = self.transmitter.arm();
         armed.map_err(|cause| DriverError::Ring("transmit", cause))
@@ -176,17 +161,11 @@ impl VirtioDriver {
     }
 
     /// Waits for an interrupt and clears it; `false` if there was none within `timeout`.
-    ///
-    /// # Errors
-    /// If the device has hung up.
     pub fn wait(&self, timeout: Duration) -> Result<bool, DriverError> {
         self.frontend.wait("wait for an interrupt", self.interrupt_fd(), timeout)
     }
 
     /// Looks whether the device is still there.
-    ///
-    /// # Errors
-    /// If it has hung up.
     pub fn check(&self) -> Result<(), DriverError> {
         self.frontend.check("look after the NIC")
     }
@@ -202,9 +181,6 @@ impl VirtioDriver {
     /// Stops both rings in good order: when this returns, the device touches the memory no more.
     ///
     /// Frames that the device has not taken from the transmit ring are lost.
-    ///
-    /// # Errors
-    /// If the device is gone or answers nonsense; the port is unplugged all the same.
     pub fn disconnect(mut self) -> Result<(), DriverError> {
         (0..2).try_for_each(|index| self.frontend.stop(index).map(drop))
     }

@@ -13,9 +13,6 @@
 use nic::moderation::{Coalesce, Moderation, Profile, SettingError};
 
 /// The setting that follows `now_in_force` when a guest asks for these numbers.
-///
-/// # Errors
-/// If a number is out of range, or the strategy cannot have it.
 pub fn coalesce(
     now_in_force: Moderation,
     usecs: u32,

@@ -67,9 +67,6 @@ pub struct Device {
 
 impl Device {
     /// A device that waits for a frontend on `listener`.
-    ///
-    /// # Errors
-    /// If the socket cannot be watched.
     pub fn new(listener: UnixListener, mut settings: DeviceSettings) -> io::Result<Self> {
         settings.pairs = settings.pairs.clamp(1, MAX_PAIRS);
         let pairs = usize::from(settings.pairs);

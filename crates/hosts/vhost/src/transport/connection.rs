@@ -65,7 +65,6 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    #[must_use]
     pub(crate) fn new(socket: ForeignFd) -> Self {
         Self { socket, buffer: Box::new([0; HEADER + MAX_PAYLOAD]), filled: 0, fds: Vec::new() }
     }

@@ -295,7 +295,6 @@ macro_rules! words {
             /// # Panics
             /// If it is not inside the area: a defect, since the index is ours.
             #[inline]
-            #[must_use]
             pub fn load(&self, index: usize, order: Ordering) -> $word {
                 <$word>::from_le(self.word(index).load(order))
             }

@@ -41,7 +41,6 @@ pub const PROTOCOL_F_STATUS: u64 = 1 << 16;
 const BACKEND_VRING_CALL: u32 = 4;
 
 /// A reply to `request`, whole.
-#[must_use]
 pub fn reply(request: u32, payload: &[u8]) -> Vec<u8> {
     with_header(request, FLAG_REPLY, payload)
 }
@@ -52,7 +51,6 @@ pub fn parse_u64(header: &Header, payload: &[u8]) -> Result<u64, MessageError> {
 }
 
 /// The message that interrupts ring `index` in-band; it asks for no acknowledgement.
-#[must_use]
 pub fn vring_call(index: u32) -> Vec<u8> {
     with_header(BACKEND_VRING_CALL, 0, &VringState { index, number: 0 }.encode())
 }

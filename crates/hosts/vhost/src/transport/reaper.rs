@@ -60,13 +60,11 @@ pub type ForeignFd = Foreign<OwnedFd>;
 
 impl<T: Send + 'static> Foreign<T> {
     /// Leaves the end of `inside` to `reaper`.
-    #[must_use]
     pub fn new(inside: T, reaper: &Reaper) -> Self {
         Self { inside: Some(inside), reaper: reaper.clone() }
     }
 
     /// Something else of the same frontend's.
-    #[must_use]
     pub fn beside<U: Send + 'static>(&self, inside: U) -> Foreign<U> {
         Foreign::new(inside, &self.reaper)
     }

@@ -134,7 +134,6 @@ impl Chain {
 }
 
 /// The bytes of some segments; as lengths are 32 bits, no sum of [`MAX_SEGMENTS`] overflows.
-#[must_use]
 pub fn length(segments: &[Segment]) -> u64 {
     segments.iter().map(|segment| u64::from(segment.length)).sum()
 }

@@ -173,7 +173,6 @@ pub struct Session {
 
 impl Session {
     /// A fresh device.
-    #[must_use]
     pub fn new(settings: &SessionSettings, watching: Watching) -> Self {
         Self {
             offers: settings.clone(),

@@ -25,23 +25,6 @@ const PACKET_HEADER: usize = 12;
 const FRAME: [u8; 60] = [7; 60];
 
 #[test]
-fn frames_pass_both_ways() {
-    let mut plane = Plane::new("ways", "disabled");
-    let mut guest = Guest::connect(&mut plane, FEATURES, 0);
-    guest.refill(2_000);
-    guest.rings[1].offer(&[&[0; PACKET_HEADER], &FRAME[..]].concat(), 0);
-    guest.rings[1].kick();
-    plane.round(at(1), &[&FRAME]);
-    assert_eq!(plane.sent, [FRAME]);
-    assert_eq!(guest.rings[1].take(), Some((0, 0)));
-    let (head, length) = guest.rings[0].take().unwrap();
-    let bytes = guest.rings[0].bytes(head, length);
-    assert_eq!(bytes[..PACKET_HEADER], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0]);
-    assert_eq!(bytes[PACKET_HEADER..], FRAME);
-    assert_eq!((guest.rings[0].calls(), guest.rings[1].calls()), (1, 1));
-}
-
-#[test]
 fn delay_holds_the_call_and_rearm_is_found() {
     let mut plane = Plane::new("delay", "delay:75");
     let mut guest = Guest::connect(&mut plane, FEATURES, 0);
@@ -69,28 +52,6 @@ fn delay_holds_the_call_and_rearm_is_found() {
     plane.round(at(320), &[&FRAME]);
     plane.round(at(395), &[]);
     assert_eq!(guest.rings[0].calls(), 1);
-}
-
-#[test]
-fn packet_between_last_poll_and_rearm_is_signalled() {
-    for features in [FEATURES, FEATURES & !EVENT_IDX] {
-        let mut plane = Plane::new(&format!("race-{features:x}"), "delay:75");
-        let mut guest = Guest::connect(&mut plane, features, 0);
-        guest.refill(2_000);
-        plane.round(at(0), &[&FRAME]);
-        plane.round(at(75), &[]);
-        assert_eq!(guest.rings[0].calls(), 1);
-        guest.rings[0].disable();
-        plane.round(at(76), &[]);
-        while guest.rings[0].take().is_some() {}
-        guest.rings[0].enable();
-        assert!(!guest.rings[0].has_more());
-        // In the round that shows the packet, the device sees the re-arm as well.
-        plane.round(at(80), &[&FRAME]);
-        assert_eq!(guest.rings[0].calls(), 0);
-        plane.round(at(155), &[]);
-        assert_eq!(guest.rings[0].calls(), 1);
-    }
 }
 
 /// A driver that does each step of Linux's NAPI at any moment, woken by interrupts only.
@@ -197,16 +158,6 @@ fn frame_spans_small_buffers_only_if_they_may_be_merged() {
     assert_eq!(plane.port.host.refused(), 1);
     assert_eq!(guest.rings[0].take().map(|(_, length)| length), Some(72));
     assert_eq!(guest.rings[0].take(), None);
-}
-
-#[test]
-fn ring_without_buffers_drops() {
-    let mut plane = Plane::new("full", "disabled");
-    let mut guest = Guest::connect(&mut plane, FEATURES, 0);
-    guest.refill(2_000);
-    plane.round(at(1), &[&FRAME[..]; 20]);
-    assert_eq!(plane.port.port.counters().ring_full, 4);
-    assert_eq!(plane.port.host.refused(), 0);
 }
 
 #[test]

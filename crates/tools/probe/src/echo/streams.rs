@@ -50,9 +50,6 @@ struct Streams<'a> {
 }
 
 /// Sends back what comes.
-///
-/// # Errors
-/// If the listener fails, which ends it.
 pub(super) fn serve(
     listener: &TcpListener,
     allow: &[IpAddr],

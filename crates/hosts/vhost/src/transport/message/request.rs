@@ -125,7 +125,6 @@ impl FrontendRequest {
 
     /// The whole message, as a frontend sends it; `acknowledged` asks for a reply where there is
     /// none anyway.
-    #[must_use]
     pub fn encode(&self, acknowledged: bool) -> Vec<u8> {
         let mut payload = Vec::new();
         match self {
