@@ -206,16 +206,6 @@ mod tests {
     }
 
     #[test]
-    fn array_is_named_without_its_length() {
-        let text = "name: x\nID: 1\n\tfield:char comm[16];\toffset:8;\tsize:16;\tsigned:0;\n";
-        let format = Format::parse(text).unwrap();
-        let mut record = vec![0; 24];
-        record[8..12].copy_from_slice(b"sshd");
-        assert_eq!(format.field("comm").unwrap().text(&record), Some("sshd"));
-        assert_eq!(format.field("comm").unwrap().number(&record), None);
-    }
-
-    #[test]
     fn relative_place_counts_from_the_end_of_the_word() {
         let text =
             "name: x\nID: 1\n\tfield:__rel_loc char[] name;\toffset:4;\tsize:4;\tsigned:0;\n";

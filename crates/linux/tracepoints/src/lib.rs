@@ -28,12 +28,6 @@
 //! # Ok::<(), tracepoints::PerfError>(())
 //! ```
 //!
-//! | module | what |
-//! |---|---|
-//! | [`tracefs`], [`mod@format`] | which tracepoints there are, and their fields |
-//! | [`record`] | records, taken apart |
-//! | [`calls`] | the numbers of system calls |
-//!
 //! The kernel wants `CAP_PERFMON` (or root) for events of whole processors, and `CAP_SYS_ADMIN` to
 //! hold a tracefs that is not mounted.
 

@@ -193,14 +193,6 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_elsewhere_have_number_zero() {
-        let mut bytes = stamp_bytes(u32::MAX, 1, 0);
-        bytes[..4].copy_from_slice(&u32::MAX.to_ne_bytes());
-        let stamp = stamp(&bytes).unwrap();
-        assert_eq!((stamp.pid, stamp.tid), (0, 0));
-    }
-
-    #[test]
     fn all_records_are_shown_in_order_and_a_torn_one_is_left() {
         let mut bytes = sample_bytes(1, b"12345678");
         bytes.extend(header(77, 0, &[0; 16]));

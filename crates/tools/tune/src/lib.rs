@@ -9,21 +9,6 @@
 //! smoothly: a few points far apart predict where the goal is met best, and pairs of rounds decide
 //! between the last few. The pick is measured again against how the device was, and kept only if it
 //! is no worse.
-//!
-//! # Modules
-//!
-//! - `setting`: settings as text, by ethtool's names;
-//! - `device`: an interface of this machine, or a port of a NIC of ours;
-//! - `journal`, `transaction`, `guard`, `recover`: a change that is undone whatever
-//!   happens;
-//! - `figures`, `goal`, `search`: what is measured, what is wanted, how to find it;
-//! - `workload`, `peer`, `trial`: what is played meanwhile, with a far host; `output`: the
-//!   number of a user's command that counts;
-//! - `world`: the same with a NIC of ours between two hosts of ours;
-//! - `session`, `recommendation`: a whole run, and what it finds;
-//! - `lone`: changes under which a lone packet may wait for others;
-//! - `lane`: a queue for urgent packets, of what a device has;
-//! - `persist`: files that bring settings back at each boot.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]

@@ -1,4 +1,3 @@
-use super::file::MARK;
 use super::*;
 use crate::setting::{Value, ValueKind};
 use crate::testing::state;
@@ -10,14 +9,6 @@ fn subject() -> Subject {
         address: Some("02:00:00:00:00:01".into()),
         lines: Some(section(LINK, "[Link]")),
         ..Subject::default()
-    }
-}
-
-/// The files of the format that is usual.
-fn files(subject: &Subject, settings: &State) -> Result<Vec<File>, String> {
-    match Format::Systemd.write(subject, settings)? {
-        Written::Files(files) => Ok(files),
-        Written::Text(text) => panic!("{text}"),
     }
 }
 
@@ -52,19 +43,6 @@ fn text(format: Format, settings: &State) -> String {
 
 const LINK: &str = "# SPDX\n[Match]\nOriginalName=*\n\n[Link]\nNamePolicy=keep path\n; no=1\n\
                     RxCoalesceSec=3us\nMACAddressPolicy=persistent\n[Other]\nX=1\n";
-
-#[test]
-fn a_link_file_keeps_what_names_the_device() {
-    let files = files(&subject(), &state("adaptive-rx off rx-usecs 50 rx-frames 0")).unwrap();
-    assert_eq!(files.len(), 1);
-    assert_eq!(files[0].path, "/etc/systemd/network/70-earmark-enp1s0.link");
-    let expected = format!(
-        "{MARK}\n[Match]\nPermanentMACAddress=02:00:00:00:00:01\n\n[Link]\nNamePolicy=keep path\n\
-         MACAddressPolicy=persistent\nUseAdaptiveRxCoalesce=no\nRxCoalesceSec=50us\n\
-         RxMaxCoalescedFrames=0\n"
-    );
-    assert_eq!(files[0].text, expected);
-}
 
 #[test]
 fn files_of_ours_are_read_back_in_every_format() {
@@ -132,50 +110,33 @@ fn each_format_is_what_its_reader_expects() {
         (Format::Ansible, &deferring, "ansible.yaml"),
         (Format::Nixos, &deferring, "nixos.nix"),
     ] {
-        let path = format!("{}/tests/persist/{lines}", env!("CARGO_MANIFEST_DIR"));
-        let expected = std::fs::read_to_string(&path).unwrap_or_default();
-        let text = text(format, settings);
-        assert_eq!(text, expected, "\n== {path}\n{text}==");
+        is_as_before(lines, &text(format, settings));
     }
 }
 
+/// Holds a text against a file in `tests/persist/`.
+#[track_caller]
+fn is_as_before(file: &str, now: &str) {
+    let path = format!("{}/tests/persist/{file}", env!("CARGO_MANIFEST_DIR"));
+    let before = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(now, before, "\n== {path}\n{now}==");
+}
+
 #[test]
-fn what_a_link_file_cannot_say_is_a_rule() {
-    let settings =
-        state("gro-flush-timeout 20us napi-defer-hard-irqs 2 cqe-mode-rx on busy-poll 50");
-    let files = files(&Subject { name: "eth0".into(), ..Subject::default() }, &settings).unwrap();
-    assert_eq!(files.len(), 2);
-    assert_eq!(files[0].path, "/etc/udev/rules.d/90-earmark-eth0.rules");
-    let does = "RUN+=\"/usr/sbin/ethtool -C eth0 cqe-mode-rx on\"";
-    assert!(files[0].text.contains(
-        "NAME==\"eth0\", ATTR{gro_flush_timeout}=\"20000\", \
-                                     ATTR{napi_defer_hard_irqs}=\"2\", "
-    ));
-    assert_eq!(files[0].text.matches(does).count(), 2);
-    assert!(files[1].text.ends_with("net.core.busy_poll = 50\n"));
-
-    let settings = state("rx-usecs 50 irq-suspend-timeout 20ms gro-flush-timeout 20us");
-    let of_lan = Subject { name: "br-lan".into(), ..Subject::default() };
-    let files = systemd(&of_lan, &settings).unwrap();
-    let places: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
-    assert_eq!(
-        places[1..],
-        [
-            "/etc/udev/rules.d/90-earmark-br-lan.rules",
-            "/etc/systemd/system/earmark-br\\x2dlan.service",
-            "/etc/systemd/system/sys-subsystem-net-devices-br\\x2dlan.device.d/earmark.conf",
-        ]
-    );
-    let runs = "\nExecStart=earmark apply br-lan irq-suspend-timeout 20000000\n";
-    assert!(files[2].text.contains(runs), "{}", files[2].text);
-    assert!(files[3].text.ends_with("\n[Unit]\nWants=earmark-br\\x2dlan.service\n"));
-    let ours = settings_of(&files[3].text);
-    assert_eq!(ours, state("irq-suspend-timeout 20ms"));
-
-    let settings = state("threaded on queue:5:rx-usecs 0 sysctl:net.core.dev_weight 64");
-    let files = systemd(&subject(), &settings).unwrap();
-    let does = "ATTR{threaded}=\"1\", RUN+=\"/usr/sbin/ethtool --per-queue enp1s0 queue_mask 0x20 \
-                --coalesce rx-usecs 0\"";
-    assert!(files[0].text.contains(does), "{}", files[0].text);
-    assert!(files[1].text.ends_with("\nnet.core.dev_weight = 64\n"), "{}", files[1].text);
+fn files_of_systemd_share_what_each_can_say() {
+    let mut now = String::new();
+    for (name, settings) in [
+        ("enp1s0", "adaptive-rx off rx-usecs 50 rx-frames 0"),
+        ("eth0", "gro-flush-timeout 20us napi-defer-hard-irqs 2 cqe-mode-rx on busy-poll 50"),
+        ("br-lan", "rx-usecs 50 irq-suspend-timeout 20ms gro-flush-timeout 20us"),
+        ("enp1s0", "threaded on queue:5:rx-usecs 0 sysctl:net.core.dev_weight 64"),
+    ] {
+        let subject = Subject { name: name.into(), ..subject() };
+        let Written::Files(files) = Format::Systemd.write(&subject, &state(settings)).unwrap()
+        else {
+            panic!("texts of {settings}")
+        };
+        now += &files.iter().map(|it| format!("== {}\n{}", it.path, it.text)).collect::<String>();
+    }
+    is_as_before("systemd.txt", &now);
 }
