@@ -236,33 +236,6 @@ mod tests {
     }
 
     #[test]
-    fn lines_have_counts_words_and_handlers() {
-        let text = "           CPU0       CPU2\n\
-                    \x20 0:         44          0   IO-APIC   2-edge      timer\n\
-                    126:   18446744073709551615     7  IR-PCI-MSIX-0000:01:00.0    1-edge      eth0-TxRx-0\n\
-                    \x2016:          1          0   IO-APIC  16-fasteoi   ehci_hcd:usb1, eth1\n\
-                    NMI:          1          2   Non-maskable interrupts\n\
-                    ERR:          0\n";
-        let parsed = parse_interrupts(text);
-        let numbers: Vec<u32> = parsed.iter().map(|one| one.number).collect();
-        assert_eq!(numbers, [0, 126, 16]);
-        assert_eq!(parsed[1].counts, [(0, u64::MAX), (2, 7)]);
-        assert_eq!(parsed[1].words, "IR-PCI-MSIX-0000:01:00.0 1-edge eth0-TxRx-0");
-        assert_eq!(parsed[2].handlers, ["ehci_hcd:usb1", "eth1"]);
-        assert!(parsed[2].is_named("eth1") && !parsed[2].is_named("eth"));
-    }
-
-    #[test]
-    fn nonsense_is_passed_over() {
-        for text in ["", "\n\n", "CPU0\n-1: 5 x\n", "CPU0\nabc\n", "CPU0\n99999999999: 1 x\n"] {
-            assert!(parse_interrupts(text).is_empty(), "{text:?}");
-        }
-        let short = parse_interrupts("CPU0 CPU1\n5: -3 x\n7:");
-        assert_eq!(short[0].counts, []);
-        assert_eq!(short[1].handlers, [""; 0]);
-    }
-
-    #[test]
     fn names_are_whole_words() {
         let handler = |name: &str| Interrupt { handlers: vec![name.into()], ..Default::default() };
         assert!(handler("mlx5_comp0@pci:0000:17:00.0").is_named("0000:17:00.0"));

@@ -20,20 +20,6 @@
 //! # Ok::<(), netdev::DeviceError>(())
 //! ```
 //!
-//! | module | what |
-//! |---|---|
-//! | [`ethtool`] | the driver's settings |
-//! | [`drivers`] | what drivers make of these settings |
-//! | [`netdev`], [`deferral`] | queues and NAPI; interrupts that NAPI defers |
-//! | [`interrupts`] | interrupts, and processors that they may go to |
-//! | [`routes`] | the device by which an address is reached |
-//! | [`steering`], [`softnet`] | RPS, XPS; the softirq that receives |
-//! | [`aspm`] | a PCIe link that sleeps |
-//! | [`statistics`], [`queue_names`] | counters of a device; those of queues among a driver's own |
-//! | [`idle`], [`frequency`], [`virtualisation`] | what makes processors late |
-//! | [`setters`] | what else sets coalescing: files of udev, NetworkManager, TuneD and others |
-//! | [`message`], [`tlv`] | netlink messages and their attributes |
-//!
 //! The readers of files take a [`Root`], so that trees recorded elsewhere can be read. Netlink
 //! sockets belong to the network of the thread that opened them; [`Root::here`] shows the files of
 //! that network. Nothing here changes anything except what begins with `set_` or `write_`.

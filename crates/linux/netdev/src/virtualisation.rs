@@ -53,16 +53,3 @@ fn container(root: &Root) -> Option<String> {
     let marks = [(".dockerenv", "docker"), ("run/.containerenv", "podman")];
     marks.into_iter().find(|(file, _)| root.has(file)).map(|(_, name)| name.to_owned())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cpuinfo_tells_virtual_processors() {
-        assert_eq!(parse_cpuinfo("model\t: 1\nflags\t\t: fpu hypervisor sse\n"), Some(true));
-        assert_eq!(parse_cpuinfo("flags : fpu hypervisors\n"), Some(false));
-        assert_eq!(parse_cpuinfo("Features : fp asimd\n"), None);
-        assert_eq!(parse_cpuinfo("\u{fffd}"), None);
-    }
-}
