@@ -4,8 +4,10 @@
 //! take its time on a core, and has it done. It asks a process only while its core has nothing
 //! better to do, and the kernel's half only within a poll.
 
+pub mod driver;
 pub mod joined;
 pub mod mx;
+pub mod mx_program;
 
 use base::time::Instant;
 

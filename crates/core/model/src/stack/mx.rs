@@ -9,6 +9,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::any::Any;
 use core::mem::take;
 
 use base::time::{Duration, Instant};
@@ -83,6 +84,8 @@ pub enum Next {
     Send {
         /// The number, in the order of [`EndpointSpec::peers`].
         peer: usize,
+        /// The match information that it goes with.
+        match_info: u64,
         /// How long it is, and how it begins.
         message: SizedMessage,
     },
@@ -93,18 +96,19 @@ pub enum Next {
 }
 
 /// A program at an endpoint, as a state machine without I/O.
-pub trait MxProgram {
+pub trait MxProgram: Any {
     /// What it does next. Each answer but [`Next::Wait`] is carried out before the next call.
     fn next(&mut self, now: Instant) -> Next;
 
-    /// The message was handed over; so many of this program are on their way.
-    fn sent(&mut self, outstanding: usize);
+    /// The message was handed over, the `number`th from 0; so many of this program are on their
+    /// way.
+    fn sent(&mut self, now: Instant, number: u64, outstanding: usize);
 
-    /// A message of its own is out, and its memory is free again.
-    fn drained(&mut self, outstanding: usize);
+    /// The `number`th message of its own is out, and its memory is free again.
+    fn drained(&mut self, now: Instant, number: u64, outstanding: usize);
 
-    /// A message has come from the peer of this number.
-    fn received(&mut self, now: Instant, peer: usize, message: SizedMessage);
+    /// A message has come from the peer of this number, with this match information.
+    fn received(&mut self, now: Instant, peer: usize, match_info: u64, message: SizedMessage);
 
     /// It has computed.
     fn computed(&mut self);
@@ -138,8 +142,8 @@ pub enum MxAction {
     Handle(Frame),
     /// It learns of the end of a request.
     Event(Event<SizedMessage>),
-    /// It hands a message over.
-    Send(usize, SizedMessage),
+    /// It hands a message over, to a peer, with match information.
+    Send(usize, u64, SizedMessage),
     /// It keeps its core busy.
     Compute,
     /// It registers pages, or gives them back.
@@ -157,6 +161,8 @@ struct Channel {
     kernel_sends: bool,
     process_sends: bool,
     outstanding: usize,
+    /// Messages that were handed over.
+    sent: u64,
     /// Pages that are registered before anything else, after what is to be sent, and after that.
     pages: Pages,
     /// The message whose pages are not registered yet, and requests for it.
@@ -224,6 +230,7 @@ pub fn stacks(
             kernel_sends: false,
             process_sends: false,
             outstanding: 0,
+            sent: 0,
             pages: Pages::default(),
             unregistered: None,
             held: Vec::new(),
@@ -309,13 +316,13 @@ impl Channel {
             Event::Received(_, status, place) => {
                 let peer = self.peers.iter().position(|peer| Some(*peer) == status.peer);
                 let message = SizedMessage { length: status.length, head: place.head };
-                self.program.received(now, peer.unwrap_or_default(), message);
+                self.program.received(now, peer.unwrap_or_default(), status.match_info, message);
                 let _ = self.engine.irecv(now, None, Match::ANY, place, 0);
                 self.process_sends = true;
             }
-            Event::Sent(..) => {
+            Event::Sent(_, status) => {
                 self.outstanding -= 1;
-                self.program.drained(self.outstanding);
+                self.program.drained(now, status.context, self.outstanding);
             }
             Event::Connected(..) | Event::Lost(..) => {}
         }
@@ -371,9 +378,10 @@ impl MxStack {
         &self.channels[process].engine
     }
 
-    /// The program of a process.
-    pub fn program(&mut self, process: usize) -> &mut dyn MxProgram {
-        &mut *self.channels[process].program
+    /// The program of a process, if it is of this type.
+    pub fn program<P: MxProgram>(&mut self, process: usize) -> Option<&mut P> {
+        let program: &mut dyn Any = &mut *self.channels[process].program;
+        program.downcast_mut()
     }
 
     fn channel_of(&self, frame: &[u8]) -> Option<usize> {
@@ -506,11 +514,11 @@ impl Stack for MxStack {
             return Some(Step { work, action: StepAction::Own(MxAction::Handle(frame)) });
         }
         match channel.program.next(now) {
-            Next::Send { peer, message } => {
+            Next::Send { peer, match_info, message } => {
                 let pages = self.pages(process, message.length);
                 self.channels[process].pages.announced += if registers_late { pages } else { 0 };
                 let ns = if registers_late { 0.0 } else { costs.page * pages as f64 };
-                return Some(own(ns, MxAction::Send(peer, message)));
+                return Some(own(ns, MxAction::Send(peer, match_info, message)));
             }
             Next::Compute(lasts) => return Some(own(lasts.as_nanos() as f64, MxAction::Compute)),
             Next::Wait => {}
@@ -531,14 +539,16 @@ impl Stack for MxStack {
                 channel.handle(now, &frame);
                 channel.process_sends = true;
             }
-            MxAction::Send(peer, message) => {
+            MxAction::Send(peer, match_info, message) => {
+                let number = channel.sent;
+                channel.sent += 1;
                 if let Some(peer) = channel.peers.get(peer)
-                    && channel.engine.isend(now, *peer, 0, message, 0).is_ok()
+                    && channel.engine.isend(now, *peer, match_info, message, number).is_ok()
                 {
                     channel.outstanding += 1;
                 }
                 channel.process_sends = true;
-                channel.program.sent(channel.outstanding);
+                channel.program.sent(now, number, channel.outstanding);
             }
             MxAction::Compute => channel.program.computed(),
             MxAction::Event(event) => channel.ended(now, event),

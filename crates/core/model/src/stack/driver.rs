@@ -1,0 +1,204 @@
+//! Drives one workload: keeps its side of the conversation, the recorder, and the bytes of a call.
+//!
+//! Whoever owns the driver carries out what the workload [asks for](Request) and
+//! [reports](Report) what came of it, which the workload is handed at the next call of
+//! [`next`](WorkloadDriver::next).
+
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::mem::replace;
+
+use base::time::{Duration, Instant};
+use workload::{
+    Action, ConnectionId, Now, Record, Recorder, Window, Workload, WorkloadEvent, WorkloadSpec,
+};
+
+/// A [`WorkloadEvent`] without its bytes, which the driver keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// The first one.
+    Start,
+    /// What it sent was taken, but for so many bytes of the connection.
+    Sent(ConnectionId, usize),
+    /// So many bytes were [given](WorkloadDriver::received).
+    Received(ConnectionId, usize),
+    /// The connection has no backlog any more.
+    Drained(ConnectionId),
+    /// The moment that it waited for has come.
+    Woke,
+    /// It has computed.
+    Computed,
+}
+
+/// What a workload asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// To send [`WorkloadDriver::outgoing`].
+    Send {
+        /// Where to.
+        connection: ConnectionId,
+        /// Bytes of it, however many of them are kept.
+        length: usize,
+        /// Bytes of each datagram, if these are several.
+        each: Option<usize>,
+    },
+    /// To keep a core busy for so long.
+    Compute(Duration),
+    /// Something to be reported, [`Report::Woke`] at this moment if nothing else.
+    Report(Option<Instant>),
+    /// Nothing now: what it asked for before goes on, or it is over.
+    Nothing,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Reported(Report),
+    Waits(Option<Instant>),
+    Busy,
+    Over,
+}
+
+/// A workload and its recorder.
+pub struct WorkloadDriver {
+    workload: Box<dyn Workload>,
+    recorder: Recorder,
+    state: State,
+    failure: Option<String>,
+    now: Now,
+    /// How many bytes of what is sent are of interest.
+    keeps: usize,
+    outgoing: Vec<u8>,
+    incoming: Vec<u8>,
+}
+
+impl WorkloadDriver {
+    /// A driver before the start. Only the first `keeps` bytes of what is sent at a time are
+    /// wanted. The workload's clocks count from the beginning of the simulation, its time of day
+    /// as well.
+    pub fn new(workload: Box<dyn Workload>, window: Window, keeps: usize, series: bool) -> Self {
+        Self {
+            workload,
+            recorder: Recorder::new(window, series),
+            state: State::Reported(Report::Start),
+            failure: None,
+            now: Now::default(),
+            keeps,
+            outgoing: Vec::new(),
+            incoming: Vec::new(),
+        }
+    }
+
+    /// What the workload has measured.
+    pub const fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    /// What it has measured in its window, which is over, with so much CPU time of its own; the
+    /// recorder is empty then.
+    pub fn record(&mut self, spec: &WorkloadSpec, cpu_ns: u64) -> Record {
+        let window = self.recorder.window();
+        let recorder = replace(&mut self.recorder, Recorder::new(window, false));
+        recorder.into_record(spec, window.end.since(window.start).as_nanos(), cpu_ns)
+    }
+
+    /// For what its driver counts itself.
+    pub const fn recorder_mut(&mut self) -> &mut Recorder {
+        &mut self.recorder
+    }
+
+    /// Why it failed, if it did.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    /// Whether it waits for a report.
+    pub const fn waits(&self) -> bool {
+        matches!(self.state, State::Waits(_))
+    }
+
+    /// Until when it waits at most.
+    pub const fn until(&self) -> Option<Instant> {
+        match self.state {
+            State::Waits(until) => until,
+            _ => None,
+        }
+    }
+
+    /// The bytes of the last [`Request::Send`].
+    pub fn outgoing(&self) -> &[u8] {
+        &self.outgoing
+    }
+
+    /// Reports what came of the last request, or what happened while it waited.
+    pub fn report(&mut self, report: Report) {
+        if !matches!(self.state, State::Over) {
+            self.state = State::Reported(report);
+        }
+    }
+
+    /// Reports that `length` bytes came, which `read` writes into a place of that length; what was
+    /// there before is in it, or zeros.
+    pub fn received(
+        &mut self,
+        connection: ConnectionId,
+        length: usize,
+        read: impl FnOnce(&mut [u8]),
+    ) {
+        if self.incoming.len() < length {
+            self.incoming.resize(length, 0);
+        }
+        read(&mut self.incoming[..length]);
+        self.report(Report::Received(connection, length));
+    }
+
+    /// Hands the workload the last report, and gives what it asks for. A moment that it waited for
+    /// is for the caller to report.
+    pub fn next(&mut self, at: Instant) -> Request {
+        let report = match self.state {
+            State::Reported(report) => report,
+            State::Waits(until) => return Request::Report(until),
+            State::Busy | State::Over => return Request::Nothing,
+        };
+        if !matches!(report, Report::Sent(..)) || self.workload.needs_time_of_sent() {
+            let wall_ns = if self.workload.reads_wall_clock() { at.as_nanos() } else { 0 };
+            self.now = Now { at, wall_ns };
+        }
+        let event = match report {
+            Report::Start => WorkloadEvent::Start,
+            Report::Sent(connection, backlog) => WorkloadEvent::Sent { connection, backlog },
+            Report::Received(connection, length) => {
+                WorkloadEvent::Received { connection, bytes: &self.incoming[..length] }
+            }
+            Report::Drained(connection) => WorkloadEvent::Drained { connection },
+            Report::Woke => WorkloadEvent::Woke,
+            Report::Computed => WorkloadEvent::Computed,
+        };
+        let keeps = self.keeps;
+        let mut keep = |bytes: &[u8]| {
+            self.outgoing.clear();
+            self.outgoing.extend_from_slice(&bytes[..bytes.len().min(keeps)]);
+            bytes.len()
+        };
+        let (state, request) = match self.workload.next(self.now, event, &mut self.recorder) {
+            Action::Send { connection, bytes } => {
+                let length = keep(bytes);
+                (State::Busy, Request::Send { connection, length, each: None })
+            }
+            Action::SendBatch { connection, bytes, datagram_bytes } => {
+                let length = keep(bytes);
+                (State::Busy, Request::Send { connection, length, each: Some(datagram_bytes) })
+            }
+            Action::Compute(lasts) => (State::Busy, Request::Compute(lasts)),
+            Action::Wait { until } => (State::Waits(until), Request::Report(until)),
+            Action::Done => (State::Over, Request::Nothing),
+            Action::Fail(why) => {
+                self.failure = Some(why.to_owned());
+                (State::Over, Request::Nothing)
+            }
+        };
+        self.state = state;
+        request
+    }
+}
