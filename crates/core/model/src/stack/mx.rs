@@ -311,13 +311,13 @@ impl Channel {
         }
     }
 
-    fn ended(&mut self, now: Instant, event: Event<SizedMessage>) {
+    fn ended(&mut self, now: Instant, event: &Event<SizedMessage>) {
         match event {
             Event::Received(_, status, place) => {
                 let peer = self.peers.iter().position(|peer| Some(*peer) == status.peer);
                 let message = SizedMessage { length: status.length, head: place.head };
                 self.program.received(now, peer.unwrap_or_default(), status.match_info, message);
-                let _ = self.engine.irecv(now, None, Match::ANY, place, 0);
+                let _ = self.engine.irecv(now, None, Match::ANY, *place, 0);
                 self.process_sends = true;
             }
             Event::Sent(_, status) => {
@@ -551,7 +551,7 @@ impl Stack for MxStack {
                 channel.program.sent(now, number, channel.outstanding);
             }
             MxAction::Compute => channel.program.computed(),
-            MxAction::Event(event) => channel.ended(now, event),
+            MxAction::Event(event) => channel.ended(now, &event),
             MxAction::Register => channel.registered(now),
         }
     }
