@@ -289,7 +289,7 @@ fn footer(results: &[Measurement], legend: &str) -> String {
         if environment.mark.is_empty() { "nothing" } else { &environment.mark },
         environment.link,
         environment.congestion_control,
-        environment.machine(),
+        environment.computer(),
     )
 }
 

@@ -9,6 +9,7 @@ use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
 use base::time::Duration;
+use mx::config::Config;
 use nic::link::{MIN_FRAME_BYTES, OVERHEAD_BYTES};
 use nic::queue::Dma;
 use serde::de::Error as _;
@@ -39,6 +40,9 @@ pub struct Machine {
     /// memory pinning of Open-MX).
     #[serde(default)]
     pub registers_late: bool,
+    /// An acknowledgement every so many messages of MX, as in Open-MX; without it, every so many
+    /// frames.
+    pub acks_messages: Option<u16>,
     /// How NIC and driver behave where they differ.
     #[serde(default)]
     pub nic: NicSemantics,
@@ -77,6 +81,13 @@ impl Machine {
             }
             _ => Ok(machine),
         }
+    }
+
+    /// Frames of messages of `bytes` after which an endpoint acknowledges.
+    pub fn ack_every(&self, bytes: u64, usual: &Config) -> u16 {
+        let each = bytes.div_ceil(usual.mtu.into()).max(1);
+        let frames = self.acks_messages.map(|messages| (each * u64::from(messages)).min(64) as u16);
+        frames.unwrap_or(usual.ack_every)
     }
 
     /// How many of its constants were fitted.

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use sys::files;
-use sys::privilege::become_capable;
 
 use super::merge::{Merging, print_shard};
 use crate::cli::{BenchArgs, BenchOutput};
@@ -40,7 +39,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     args.options.check_taken(&uses)?;
     let turns = Turns::of_runs(&runs, args.world)?;
     check(args, &runs, &turns)?;
-    let privilege = become_capable()?;
+    let privilege = WorldKind::privilege(turns.iter().map(Turns::world))?;
     let progress = Progress::new(args.output.json);
     let open = |(run, turns): (&Run, &Turns<'_>)| compare::open(turns.world(), &run.nic, privilege);
     if let Some(shard) = args.shard.shard {

@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 use sys::files;
-use sys::privilege::become_capable;
 
 use super::merge::{Merging, print_shard};
 use bench::suggestions::SuggestedValues;
@@ -70,12 +69,12 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
         outln!("{}", list(&seeds).fit(Width::of_output()));
         return Ok(ExitCode::SUCCESS);
     }
-    let privilege = become_capable()?;
-    let progress = Progress::new(args.json);
     let inputs = inputs(args)?;
     let npb = npb(args, &inputs)?;
     let terms = Terms { quick: args.quick, npb: npb.as_ref() };
     let runs = Runs::of(&seeds, &terms)?;
+    let privilege = runs.privilege()?;
+    let progress = Progress::new(args.json);
     if let Some(shard) = args.shard.shard {
         let played = runs.play_shard(shard, privilege, &progress)?;
         print_shard(shard, inputs, runs.cases()?, &played)?;

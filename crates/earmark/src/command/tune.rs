@@ -7,7 +7,6 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use base::quantity::Unit;
 use clap::Args;
 use nic::moderation::Moderation;
-use sys::privilege::become_capable;
 
 use super::apply::{DeviceArgs, to_confirm};
 use bench::options::{
@@ -313,7 +312,7 @@ fn in_world(args: &TuneArgs, world: WorldKind, goal: &Goal) -> Result<Recommenda
         "both" => Ports::Both,
         other => bail!("our NIC has the ports a0 and b0 (and `both`), not {other}"),
     };
-    let privilege = become_capable()?;
+    let privilege = WorldKind::privilege([world])?;
     let nic = NicOptions { ports: Some(ports), ..NicOptions::default() };
     // As many as `bench` has.
     let _: Clients = args.clients.to_string().parse().map_err(|why| anyhow!("{why}"))?;

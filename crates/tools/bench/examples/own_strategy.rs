@@ -94,7 +94,7 @@ fn main() -> Result<()> {
     };
     let (experiment, nic) = (Experiment::TcpRr, NicOptions::default());
     let asked = Run { experiment, world: None, nic, options };
-    let world = open(WorldKind::Virtual, &asked.nic, sys::privilege::become_capable()?)?;
+    let world = open(WorldKind::Virtual, &asked.nic, WorldKind::privilege([WorldKind::Virtual])?)?;
     let turns = Turns::new(&asked, WorldKind::Virtual, 0)?;
     let comparison = run(&turns, world, &Progress::new(true))?;
     for ratio in &comparison.ratios {

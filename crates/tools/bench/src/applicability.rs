@@ -19,6 +19,8 @@ pub enum HostKind {
     Virtual,
     /// Guests that others start.
     Served,
+    /// Modelled hosts in simulated time.
+    Model,
 }
 
 impl HostKind {
@@ -28,6 +30,7 @@ impl HostKind {
             Self::Guests => "--hosts uml",
             Self::Virtual => "virtual time (bench --world virtual, lab run --time virtual)",
             Self::Served => "nic serve",
+            Self::Model => "the model (bench --world model)",
         }
     }
 }
@@ -37,6 +40,13 @@ pub(crate) const REAL: &[HostKind] = &[HostKind::Namespaces, HostKind::Guests, H
 
 /// Where hosts bring their own drivers, and we start them.
 pub(crate) const GUESTS: &[HostKind] = &[HostKind::Guests, HostKind::Virtual];
+
+/// Where time is simulated, and what hosts cost is given.
+pub(crate) const COSTED: &[HostKind] = &[HostKind::Virtual, HostKind::Model];
+
+/// Where there are hosts, of whatever kind.
+pub(crate) const HOSTED: &[HostKind] =
+    &[HostKind::Namespaces, HostKind::Guests, HostKind::Virtual, HostKind::Served];
 
 /// Where a driver finds a virtio device.
 pub(crate) const VIRTIO: &[HostKind] = &[HostKind::Guests, HostKind::Virtual, HostKind::Served];

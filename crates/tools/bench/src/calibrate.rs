@@ -148,7 +148,7 @@ fn measure(
     };
     let asked = Run { experiment, world: None, nic: NicOptions::default(), options };
     let turns = Turns::new(&asked, WorldKind::Live, 0)?;
-    let world = compare::open(WorldKind::Live, &asked.nic, privilege)?;
+    let world = compare::open(WorldKind::Live, &asked.nic, Some(privilege))?;
     Ok(compare::run(&turns, world, progress)?.results)
 }
 

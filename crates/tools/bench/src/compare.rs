@@ -17,6 +17,7 @@ use crate::ratio::Spread;
 use crate::sweep::Shard;
 use crate::turns::{Played, Turns};
 use crate::world::live::Live;
+use crate::world::model::Model;
 use crate::world::virtual_time::Virtual;
 use crate::world::{World, WorldKind};
 use report::progress::Progress;
@@ -105,11 +106,20 @@ pub struct Ratio {
     pub spread: Spread,
 }
 
-/// Opens a world of two hosts.
-pub fn open(world: WorldKind, nic: &NicOptions, privilege: Privilege) -> Result<Box<dyn World>> {
+/// Opens a world of two hosts; all but the model make some, by `privilege`.
+///
+/// # Errors
+/// If the world cannot be made as `nic` says.
+pub fn open(
+    world: WorldKind,
+    nic: &NicOptions,
+    privilege: Option<Privilege>,
+) -> Result<Box<dyn World>> {
+    let right = || privilege.context("this world makes hosts, which takes the right to");
     Ok(match world {
-        WorldKind::Live => Box::new(Live::start(2, nic, privilege)?),
-        WorldKind::Virtual => Box::new(Virtual::new(nic, privilege)?),
+        WorldKind::Model => Box::new(Model::new(nic)?),
+        WorldKind::Live => Box::new(Live::start(2, nic, right()?)?),
+        WorldKind::Virtual => Box::new(Virtual::new(nic, right()?)?),
     })
 }
 

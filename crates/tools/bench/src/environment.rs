@@ -9,11 +9,17 @@ use crate::sweep::shard::without_shard;
 /// The world in which a guest's clock tells how long something took, and computing takes no time.
 pub const VIRTUAL: &str = "virtual";
 
+/// The world of simulated time.
+pub const MODEL: &str = "model";
+
 /// What differs from run to run.
 const OF_MOMENT: [&str; 2] = ["date", "load_average"];
 
 /// What makes no difference in virtual time.
 const OF_MACHINE: [&str; 5] = ["cpu_model", "cpus", "clock_source", "privilege", "nice"];
+
+/// What makes none in a model, beside those.
+const OF_KERNEL: &str = "kernel";
 
 /// The machine and the way of measuring.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,6 +60,10 @@ pub struct Environment {
     pub interrupt_latency_us: Option<u32>,
     /// What hosts cost in virtual time; empty if nothing does, or it is the machine's affair.
     pub costs: String,
+    /// The machine that was modelled, and how many of its constants were fitted; empty if none
+    /// was.
+    #[serde(default)]
+    pub machine: String,
     /// Congestion control of the hosts' TCP.
     pub congestion_control: String,
     /// The command line that was typed.
@@ -84,20 +94,21 @@ impl Environment {
             link: String::new(),
             interrupt_latency_us: None,
             costs: String::new(),
+            machine: String::new(),
             congestion_control: String::new(),
             command: command_line(),
         }
     }
 
-    /// The machine, in words.
-    pub fn machine(&self) -> String {
+    /// The computer that it ran on, in words.
+    pub fn computer(&self) -> String {
         let Self { cpus, cpu_model, kernel, load_average, privilege, .. } = self;
         format!("{cpus} x {cpu_model}, Linux {kernel}, load {load_average:.2}, {privilege}")
     }
 
     /// Whether CPU time means anything there.
     pub fn measures_cpu(&self) -> bool {
-        self.world != VIRTUAL
+        ![VIRTUAL, MODEL].contains(&self.world.as_str())
     }
 
     /// In which way `other` is a different world, in words: results that may differ because of it
@@ -108,8 +119,9 @@ impl Environment {
         let entries =
             one.as_object().into_iter().flatten().zip(two.as_object().into_iter().flatten());
         let is_of_world = |name: &str| {
-            let is_of_machine = self.world == VIRTUAL && OF_MACHINE.contains(&name);
-            !OF_MOMENT.contains(&name) && !is_of_machine
+            let is_of_machine = !self.measures_cpu() && OF_MACHINE.contains(&name);
+            let is_of_kernel = self.world == MODEL && name == OF_KERNEL;
+            !OF_MOMENT.contains(&name) && !is_of_machine && !is_of_kernel
         };
         let mut different =
             entries.filter(|((name, one), (_, two))| is_of_world(name) && one != two);

@@ -26,7 +26,7 @@
 //! let options = ExperimentOptions { compare: Some(settings.to_vec()), ..Default::default() };
 //! let (experiment, nic) = (Experiment::TcpRr, NicOptions::default());
 //! let asked = Run { experiment, world: None, nic, options };
-//! let world = open(WorldKind::Live, &asked.nic, sys::privilege::become_capable()?)?;
+//! let world = open(WorldKind::Live, &asked.nic, WorldKind::privilege([WorldKind::Live])?)?;
 //! let turns = Turns::new(&asked, WorldKind::Live, 0)?;
 //! let comparison = run(&turns, world, &Progress::new(true))?;
 //! for ratio in &comparison.ratios {

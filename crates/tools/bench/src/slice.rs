@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use base::distribution::Distribution;
 use hostside::processor::Activity;
 use lab::snapshot::{PortSnapshot, Snapshot};
+use nic::counters::Counters;
 use nic::moderation::Reason;
 use serde::{Deserialize, Serialize};
 use workload::{Counter, Record};
@@ -141,20 +142,27 @@ impl NicRecord {
 
 impl PortRecord {
     fn of(port: &PortSnapshot) -> Self {
-        let count =
-            |reason: Reason| (reason.name().to_owned(), port.counters.interrupts_for(reason));
         Self {
             name: port.name.clone(),
             setting: port.queues[0].moderation.to_string(),
-            delivered: port.counters.delivered,
-            marked: port.counters.marked,
             steered: port.lanes.iter().map(|(_, packets)| packets).sum(),
-            interrupts: Reason::ALL.into_iter().map(count).collect(),
             holds: Distribution::of(&port.holds, 1),
-            ring_full: port.counters.ring_full,
             refused: port.refused,
             link_lost: port.link.lost,
             busy_ns: port.busy.map(|busy| Activity::ALL.map(|activity| busy[activity].as_nanos())),
+            ..Self::counted(&port.counters)
+        }
+    }
+
+    /// What the queues of a port have counted.
+    pub(crate) fn counted(counters: &Counters) -> Self {
+        let count = |reason: Reason| (reason.name().to_owned(), counters.interrupts_for(reason));
+        Self {
+            delivered: counters.delivered,
+            marked: counters.marked,
+            interrupts: Reason::ALL.into_iter().map(count).collect(),
+            ring_full: counters.ring_full,
+            ..Self::default()
         }
     }
 

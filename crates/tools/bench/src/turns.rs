@@ -131,7 +131,7 @@ impl<'a> Turns<'a> {
     fn turns_of_case(&self) -> usize {
         match self.world {
             WorldKind::Live => self.cells.len(),
-            WorldKind::Virtual => 1,
+            WorldKind::Virtual | WorldKind::Model => 1,
         }
     }
 

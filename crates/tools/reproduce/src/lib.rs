@@ -22,9 +22,9 @@
 //! use reproduce::{Runs, Terms, seed::Seed};
 //!
 //! let seeds = Seed::chosen(Some("bge"))?;
-//! let (privilege, progress) = (sys::privilege::become_capable()?, Progress::new(true));
 //! let terms = Terms { quick: false, npb: None };
 //! let runs = Runs::of(&seeds, &terms)?;
+//! let (privilege, progress) = (runs.privilege()?, Progress::new(true));
 //! let played = runs.play(privilege, &progress)?;
 //! let outcome = runs.outcome(&seeds, played, &terms)?;
 //! println!("{}", outcome.in_words());
@@ -54,6 +54,7 @@ use bench::compare::{self, Comparison};
 use bench::scenario::Run;
 use bench::sweep::{Merged, Shard};
 use bench::turns::{Played, PlayedRuns, Turns};
+use bench::world::WorldKind;
 use report::progress::Progress;
 use sys::privilege::Privilege;
 
@@ -104,6 +105,15 @@ impl Runs {
         Ok(self.turns()?.iter().map(Turns::cases).sum())
     }
 
+    /// Makes this process able to create the hosts that they need; `None` if they need none.
+    ///
+    /// # Errors
+    /// If this user may not.
+    pub fn privilege(&self) -> Result<Option<Privilege>> {
+        let worlds = self.runs.iter().filter_map(|run| run.world);
+        Ok(WorldKind::privilege(worlds)?)
+    }
+
     fn turns(&self) -> Result<Vec<Turns<'_>>> {
         Turns::of_runs(&self.runs, None)
     }
@@ -112,7 +122,7 @@ impl Runs {
     pub fn play_shard(
         &self,
         shard: Shard,
-        privilege: Privilege,
+        privilege: Option<Privilege>,
         progress: &Progress,
     ) -> Result<PlayedRuns> {
         self.each(shard, privilege, progress)?.collect::<Result<_>>().map(PlayedRuns)
@@ -121,7 +131,7 @@ impl Runs {
     /// Plays all of them. One that fails, as it lacks a program, does not end the others.
     pub fn play(
         &self,
-        privilege: Privilege,
+        privilege: Option<Privilege>,
         progress: &Progress,
     ) -> Result<Vec<Result<Played, String>>> {
         let played: Vec<Result<Played>> = self.each(Shard::WHOLE, privilege, progress)?.collect();
@@ -135,7 +145,7 @@ impl Runs {
     fn each<'a>(
         &'a self,
         shard: Shard,
-        privilege: Privilege,
+        privilege: Option<Privilege>,
         progress: &'a Progress,
     ) -> Result<impl Iterator<Item = Result<Played>> + 'a> {
         let runs = self.turns()?.into_iter().zip(&self.runs).zip(&self.titles);

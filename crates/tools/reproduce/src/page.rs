@@ -24,7 +24,7 @@ pub fn render(outcome: &Outcome) -> anyhow::Result<String> {
         environment: environment
             .map(|it| {
                 vec![
-                    ("machine".into(), it.machine()),
+                    ("machine".into(), it.computer()),
                     ("command".into(), it.command.clone()),
                     ("real time".into(), format!("{:.0} s", outcome.wall_s)),
                 ]

@@ -39,12 +39,19 @@ pub struct Seed {
     pub title: String,
     /// Author, title, date.
     pub source: String,
+    /// The world that its parts are played in.
+    #[serde(default = "virtual_world")]
+    pub world: WorldKind,
     /// The machine: options of the NIC, the cable and the hosts.
     #[serde(rename = "constant")]
     pub constants: Vec<Constant>,
     /// Its tables and figures.
     #[serde(rename = "part")]
     pub parts: Vec<DocumentPart>,
+}
+
+const fn virtual_world() -> WorldKind {
+    WorldKind::Virtual
 }
 
 /// An option of the machine that all runs of a document have in common.
@@ -306,10 +313,10 @@ impl Seed {
         if quick {
             shorten(&mut options);
         }
-        let command = command(run.experiment, &nic, &options);
+        let command = command(run.experiment, self.world, &nic, &options);
         let run = Run {
             experiment: run.experiment,
-            world: Some(WorldKind::Virtual),
+            world: Some(self.world),
             nic: NicOptions::deserialize(nic).with_context(place)?,
             options: ExperimentOptions::deserialize(options).with_context(place)?,
         };
@@ -328,8 +335,9 @@ fn shorten(options: &mut Table) {
 }
 
 /// The command line of a run.
-fn command(experiment: Experiment, nic: &Table, options: &Table) -> String {
-    let mut command = format!("earmark bench {} --world virtual", experiment.name());
+fn command(experiment: Experiment, world: WorldKind, nic: &Table, options: &Table) -> String {
+    let world = if world == WorldKind::Model { "model" } else { "virtual" };
+    let mut command = format!("earmark bench {} --world {world}", experiment.name());
     for (key, value) in nic.iter().chain(options) {
         command += &format!(" --{key} {}", word(value));
     }

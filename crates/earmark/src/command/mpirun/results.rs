@@ -153,7 +153,7 @@ pub(super) fn table(results: &MpiResults, width: Width) -> String {
         environment.mark,
         environment.link,
         environment.congestion_control,
-        environment.machine(),
+        environment.computer(),
     );
     table.fit(width) + &width.wrap(&footer)
 }

@@ -100,7 +100,7 @@ options! {
         rss: bool => only_in(applicability::VIRTIO),
         /// Packets that a receive ring holds, as `ethtool -G rx`
         #[arg(value_parser = clap::value_parser!(u32).range(16..=65_536), value_name = "PACKETS")]
-        ring: u32 => only_in(&[HostKind::Namespaces]),
+        ring: u32 => only_in(&[HostKind::Namespaces, HostKind::Model]),
         /// Microseconds from arrival until a frame is in host memory: what `stream` looks ahead
         #[arg(value_name = "USECS", value_parser = whole::<u32>(Unit::Micros, 0..=10_000))]
         dma_latency: u32,
@@ -109,22 +109,25 @@ options! {
         interrupt_latency: u32 => only_in(&[HostKind::Virtual]),
         /// Nanoseconds of a host's processor for an interrupt: for all hosts, or a's,b's
         #[arg(value_name = "NS")]
-        interrupt_cost: EachHost => only_in(&[HostKind::Virtual]),
+        interrupt_cost: EachHost => only_in(applicability::COSTED),
         /// The same for each packet that it receives
         #[arg(value_name = "NS")]
-        packet_cost: EachHost => only_in(&[HostKind::Virtual]),
+        packet_cost: EachHost => only_in(applicability::COSTED),
         /// The same for each packet that it sends
         #[arg(value_name = "NS")]
-        send_cost: EachHost => only_in(&[HostKind::Virtual]),
+        send_cost: EachHost => only_in(applicability::COSTED),
         /// The same for an interrupt that finds it idle, on top
         #[arg(value_name = "NS")]
-        wakeup_cost: EachHost => only_in(&[HostKind::Virtual]),
+        wakeup_cost: EachHost => only_in(applicability::COSTED),
         /// For how many nanoseconds it is idle before it has to wake up
         #[arg(value_name = "NS")]
-        idle_after: EachHost => only_in(&[HostKind::Virtual]),
+        idle_after: EachHost => only_in(applicability::COSTED),
         /// Costs that were measured somewhere, where the options above say nothing
         #[arg(value_enum, value_name = "SET")]
-        costs: CostSet => only_in(&[HostKind::Virtual]),
+        costs: CostSet => only_in(applicability::COSTED),
+        /// What hosts are like in the model: ideal, clovertown, or a file
+        #[arg(value_name = "NAME|FILE")]
+        machine: String => only_in(&[HostKind::Model]),
         /// How the NIC waits: sleep, precise (spin just before deadlines) or spin (a whole core)
         wait: Text<Waiting> => only_in(applicability::REAL),
         /// Transmit completions interrupt, too, as on a NIC with one vector for both
@@ -152,13 +155,13 @@ options! {
         seed: u64,
         /// Largest packet, in bytes, without the Ethernet header
         #[arg(value_name = "BYTES", value_parser = whole::<u32>(Unit::Bytes, 0..=u32::MAX.into()))]
-        mtu: u32,
+        mtu: u32 => only_in(applicability::HOSTED),
         /// Write what crosses the ports to a pcapng file, with mark, hold and interrupt as comments
         #[arg(value_name = "FILE")]
-        pcap: PathBuf,
+        pcap: PathBuf => only_in(applicability::HOSTED),
         /// Name of the lab, for `earmark nic --lab`
         #[arg(value_name = "NAME")]
-        name: String,
+        name: String => only_in(applicability::HOSTED),
     }
 }
 
@@ -167,6 +170,7 @@ impl NicOptions {
     pub fn place(&self, world: WorldKind) -> HostKind {
         match (world, self.hosts.unwrap_or_default()) {
             (WorldKind::Virtual, _) => HostKind::Virtual,
+            (WorldKind::Model, _) => HostKind::Model,
             (WorldKind::Live, Hosts::Uml) => HostKind::Guests,
             (WorldKind::Live, Hosts::Namespaces) => HostKind::Namespaces,
         }

@@ -9,6 +9,7 @@ mod guests;
 mod host_settings;
 mod kind;
 pub mod live;
+pub mod model;
 mod script;
 pub mod served;
 pub mod setup;

@@ -35,7 +35,7 @@ pub const USUAL_RULES: &str = "mx, tcp-psh & length<=512";
 const USUAL_MTU: u32 = 1_500;
 
 /// The marking rules that `options` name, or the usual ones.
-fn rules(options: &NicOptions) -> Result<Rules> {
+pub(super) fn rules(options: &NicOptions) -> Result<Rules> {
     match &options.mark {
         Some(Text(rules)) => Ok(rules.clone()),
         None => USUAL_RULES.parse().context("the usual marking rules"),
@@ -186,7 +186,7 @@ pub(super) fn in_real_time(options: &NicOptions) -> Result<()> {
 }
 
 /// The cable in one direction; each direction has a stream of random numbers of its own.
-fn link(options: &NicOptions, direction: u64) -> LinkSettings {
+pub(super) fn link(options: &NicOptions, direction: u64) -> LinkSettings {
     let ppm = |percent: Option<f64>| (percent.unwrap_or(0.0) * 10_000.0).round() as u32;
     LinkSettings {
         rate_mbit: options.link_rate,
@@ -223,7 +223,7 @@ fn describe_nic(options: &NicOptions) -> String {
 }
 
 /// The cable, in words.
-fn describe_link(options: &NicOptions) -> String {
+pub(super) fn describe_link(options: &NicOptions) -> String {
     let rate = options.link_rate.map_or("any rate".into(), |rate| format!("{rate} Mbit/s"));
     let mut text = format!("{rate}, latency {} us", options.link_latency.unwrap_or(0));
     let faults = [

@@ -1,0 +1,314 @@
+//! The model world: hosts of many cores in simulated time, on any machine.
+//!
+//! NIC, protocol of MX and workloads are the real ones ([`model`]); what hosts cost is a
+//! [machine](Machine), as data. A round takes milliseconds, and the same seed is the same round.
+//! Of Linux's own protocols there is a small TCP, so what depends on Linux's is for the virtual
+//! world.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+use base::distribution::Distribution;
+use base::time::{Duration, Instant};
+use base::times::Times;
+use hostside::processor::Activity;
+use model::cpu::Busy;
+use model::device::NicSettings;
+use model::machine::{Costs, Machine, Transmissions};
+use model::stack::driver::WorkloadDriver;
+use model::stack::mx::{EndpointSpec, MxStack, stacks};
+use model::stack::mx_program::WorkloadProgram;
+use model::world::{Settings, Simulation};
+use mx::config::Config;
+use nic::counters::Counters;
+use nic::moderation::Moderation;
+use nic::observer::{Delivered, Observer};
+use workload::{Record, Transport};
+
+use super::{World, setup};
+use crate::agent::{AgentSpec, MxSpec};
+use crate::costs;
+use crate::environment::{Environment, MODEL};
+use crate::experiment::{Plan, Role};
+use crate::options::{NicOptions, Ports};
+use crate::slice::{NicRecord, NotMeasured, Part, PortRecord, Slice};
+
+/// The machine where no option names one.
+const USUAL_MACHINE: &str = "ideal";
+
+/// Hosts of an experiment.
+const HOSTS: usize = 2;
+
+/// How long servers go on after the measurement, so that the last requests are answered.
+const LINGER: Duration = Duration::from_millis(50);
+
+/// Bytes for messages that come, all places together, and how many places there are.
+const ROOM_BYTES: u64 = 4 << 20;
+const PLACES: std::ops::RangeInclusive<u64> = 4..=512;
+
+/// Where rounds of the model are played.
+#[derive(Debug)]
+pub struct Model {
+    options: NicOptions,
+    machine: Machine,
+    environment: Environment,
+}
+
+impl Model {
+    /// The world that `options` describe.
+    ///
+    /// # Errors
+    /// If they do not go together, or there is no such machine.
+    pub fn new(options: &NicOptions) -> Result<Self> {
+        let machine = with(machine(options.machine.as_deref())?, options);
+        let fitted = machine.fitted();
+        let environment = Environment {
+            wait: "simulated time".to_owned(),
+            machine: format!("{}; {fitted} constants fitted", machine.title),
+            interrupt_latency_us: Some(0),
+            costs: costs::describe([0, 1].map(|host| options.costs_of(host))),
+            congestion_control: "cubic".to_owned(),
+            link: setup::describe_link(&with_cable(options, &machine)),
+            mark: setup::rules(options)?.to_string(),
+            lane: options.lane.as_ref().map_or_else(String::new, ToString::to_string),
+            ..Environment::read(MODEL)
+        };
+        Ok(Self { options: options.clone(), machine, environment })
+    }
+
+    /// How the NIC of a host is set, and what things cost there.
+    fn host(&self, number: usize, moderation: Moderation) -> Result<(NicSettings, Costs)> {
+        let NicOptions { queues, ring, ports, .. } = &self.options;
+        let takes = ports.unwrap_or(Ports::Both).numbers(HOSTS).contains(&number);
+        let moderation = if takes { moderation } else { Moderation::DISABLED };
+        let nic = NicSettings {
+            moderation,
+            rules: setup::rules(&self.options)?,
+            lanes: self.options.lanes(moderation),
+            queues: queues.unwrap_or(1),
+            ring: ring.unwrap_or(4_096) as usize,
+        };
+        let mut costs = self.machine.constants.costs;
+        let given = self.options.costs_of(number);
+        for (cost, given) in [
+            (&mut costs.interrupt, given.interrupt),
+            (&mut costs.packet, given.packet),
+            (&mut costs.send, given.send),
+            (&mut costs.idle_exit, given.wakeup),
+            (&mut costs.idle_after, given.idle_after),
+        ] {
+            if given > Duration::ZERO {
+                *cost = given.as_nanos() as f64;
+            }
+        }
+        Ok((nic, costs))
+    }
+
+    fn settings(&self, seed: u64, moderation: Moderation) -> Result<Settings> {
+        let hosts = (0..HOSTS).map(|host| self.host(host, moderation));
+        Ok(Settings {
+            machine: self.machine.clone(),
+            hosts: hosts.collect::<Result<_>>()?,
+            faults: setup::link(&NicOptions { seed: Some(seed), ..self.options.clone() }, 0),
+            switch_queue: 1_000,
+            seed,
+        })
+    }
+}
+
+/// A machine of the crate, or of a file.
+fn machine(name: Option<&str>) -> Result<Machine> {
+    let name = name.unwrap_or(USUAL_MACHINE);
+    if let Some(machine) = Machine::named(name) {
+        return Ok(machine);
+    }
+    let known = Machine::names().collect::<Vec<_>>().join(", ");
+    ensure!(
+        Path::new(name).exists(),
+        "--machine {name}: there is no such file; the machines that Earmark brings are {known}"
+    );
+    let text = std::fs::read_to_string(name).with_context(|| format!("read machine {name}"))?;
+    Machine::parse(&text).map_err(|error| anyhow::anyhow!("machine {name}: {error}"))
+}
+
+/// The machine, changed as options say.
+fn with(mut machine: Machine, options: &NicOptions) -> Machine {
+    if let Some(rate_mbit) = options.link_rate {
+        machine.link.rate_mbit = rate_mbit;
+    }
+    if let Some(latency) = options.link_latency {
+        machine.link.latency_ns = latency.saturating_mul(1_000);
+    }
+    if let Some(latency) = options.dma_latency {
+        machine.constants.costs.dma = f64::from(latency) * 1e3;
+    }
+    if options.transmit_interrupts == Some(true) {
+        machine.nic.transmissions = Transmissions::Shared;
+    }
+    machine.sleeps |= options.wakeup_cost.is_some();
+    machine
+}
+
+/// What is said of the cable where options say nothing.
+fn with_cable(options: &NicOptions, machine: &Machine) -> NicOptions {
+    NicOptions {
+        link_rate: Some(machine.link.rate_mbit),
+        link_latency: Some(machine.link.latency_ns / 1_000),
+        ..options.clone()
+    }
+}
+
+/// The holds of the packets that a host took.
+#[derive(Debug, Default)]
+struct Holds(Times);
+
+impl Observer for Holds {
+    fn delivered(&mut self, delivered: &Delivered) {
+        self.0.record(delivered.hold.as_nanos());
+    }
+}
+
+impl World for Model {
+    fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    fn round(
+        &self,
+        plan: &Plan,
+        moderation: Moderation,
+        change_to: Option<Moderation>,
+    ) -> Result<Slice> {
+        let mut agents = Vec::new();
+        for player in &plan.players {
+            let Role::Agent(part, spec) = &player.role else { continue };
+            ensure!(
+                spec.transport() == Transport::Mx,
+                "the model world has MX alone so far; give --world virtual"
+            );
+            agents.push((player.host, *part, &**spec));
+        }
+        let endpoints = agents.iter().enumerate().map(|(number, (host, _, spec))| {
+            endpoint(*host, spec, agents.len(), number, &self.machine)
+        });
+        let endpoints = endpoints.collect::<Result<Vec<_>>>()?;
+        let stacks = stacks(HOSTS, self.machine.registers_late, endpoints)?;
+        let settings = self.settings(plan.seed, moderation)?;
+        let stacks = stacks.into_iter().map(|stack| (stack, Holds::default()));
+        let mut world = Simulation::new(&settings, stacks);
+        let after = change_to.unwrap_or(moderation);
+        let nic = self.play(plan, &mut world, (moderation, after));
+        let mut processes = [0; HOSTS];
+        let mut records = Vec::new();
+        for (host, part, spec) in agents {
+            let process = processes[host];
+            processes[host] += 1;
+            records.push((part, record(&mut world.hosts[host].stack, process, spec, part)?));
+        }
+        let seconds = plan.duration_s;
+        Ok(Slice { seconds, records, nic })
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Model {
+    /// Plays a round to its end; what the NICs counted in the measurement.
+    fn play(
+        &self,
+        plan: &Plan,
+        world: &mut Simulation<MxStack, Holds>,
+        (before, after): (Moderation, Moderation),
+    ) -> NicRecord {
+        let at = |seconds: f64| Instant::from_nanos((seconds * 1e9) as u64);
+        world.run(at(plan.warmup_s));
+        let first: Vec<_> = (0..HOSTS).map(|host| counted(world, host)).collect();
+        world.hosts.iter_mut().for_each(|host| host.device.observer = Holds::default());
+        if before != after {
+            world.run(at(plan.warmup_s + plan.duration_s / 2.0));
+            world.set_moderation(after);
+        }
+        let end = at(plan.warmup_s + plan.duration_s);
+        world.run(end);
+        let port = |(host, first): (usize, (Counters, Busy, u64))| {
+            let (counters, busy, lost) = counted(world, host);
+            let counters = counters - first.0;
+            let holds = std::mem::take(&mut world.hosts[host].device.observer);
+            PortRecord {
+                name: format!("{}0", lab::names(HOSTS)[host]),
+                setting: self
+                    .host(host, after)
+                    .map_or_else(|_| String::new(), |(nic, _)| nic.moderation.to_string()),
+                holds: Distribution::of(&holds.0, 1),
+                busy_ns: Some(busy_since(busy, first.1)),
+                link_lost: lost - first.2,
+                ..PortRecord::counted(&counters)
+            }
+        };
+        let ports = first.into_iter().enumerate().map(port).collect();
+        world.run(end + LINGER);
+        NicRecord { ports, ..NicRecord::default() }
+    }
+}
+
+/// What a NIC and the cores of its host have counted, and frames that did not reach it.
+fn counted(world: &Simulation<MxStack, Holds>, host: usize) -> (Counters, Busy, u64) {
+    let it = &world.hosts[host];
+    (it.device.counters(), it.busy(), world.lost(host))
+}
+
+/// Nanoseconds for each of [`Activity::ALL`]; what processes send is in their work.
+fn busy_since(busy: Busy, earlier: Busy) -> [u64; Activity::ALL.len()] {
+    let Busy { interrupts, softirqs, processes } = busy;
+    Activity::ALL.map(|activity| match activity {
+        Activity::Wakeup | Activity::Send => 0,
+        Activity::Interrupt => interrupts - earlier.interrupts,
+        Activity::Receive => softirqs - earlier.softirqs,
+        Activity::Work => processes - earlier.processes,
+    })
+}
+
+/// The endpoint of an agent, and its program.
+fn endpoint(
+    host: usize,
+    spec: &AgentSpec,
+    agents: usize,
+    number: usize,
+    machine: &Machine,
+) -> Result<EndpointSpec> {
+    let (_, mx) = spec.mx().map_err(NotMeasured)?;
+    let MxSpec { endpoint, message_bytes, in_flight, marks, mark_early, .. } = *mx;
+    let workload = spec.workload.build(spec.transport().framing(), spec.seed);
+    let keeps = WorkloadProgram::KEEPS;
+    let driver = WorkloadDriver::new(workload, spec.window(), keeps, spec.series);
+    let connections = spec.workload.connections();
+    let bytes = u64::from(message_bytes);
+    let usual = Config::default();
+    let config =
+        Config { marks: marks.0, mark_early, ack_every: machine.ack_every(bytes, &usual), ..usual };
+    let places = (ROOM_BYTES / bytes.max(1)).clamp(*PLACES.start(), *PLACES.end());
+    Ok(EndpointSpec {
+        host,
+        core: number / HOSTS,
+        endpoint,
+        config,
+        // The peer of a client has the same number; a server has all clients for peers.
+        peers: (0..agents)
+            .filter(|peer| peer / HOSTS == number / HOSTS && *peer != number)
+            .collect(),
+        receives: (places as usize, bytes),
+        program: Box::new(WorkloadProgram::new(driver, connections, in_flight as usize)),
+    })
+}
+
+/// What an agent has measured.
+fn record(stack: &mut MxStack, process: usize, spec: &AgentSpec, part: Part) -> Result<Record> {
+    let program: Option<&mut WorkloadProgram> = stack.program(process);
+    let driver = &mut program.context("a process of the model has another program")?.driver;
+    if let Some(why) = driver.failure() {
+        bail!(NotMeasured(format!("{part:?}: {why}").to_lowercase()));
+    }
+    Ok(driver.record(&spec.workload, 0))
+}
