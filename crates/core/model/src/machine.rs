@@ -14,6 +14,7 @@ use nic::link::{MIN_FRAME_BYTES, OVERHEAD_BYTES};
 use nic::queue::Dma;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use toml::{Table, Value};
 
 /// The machines that come with the crate, by name.
 const KNOWN: [(&str, &str); 2] = [
@@ -59,18 +60,27 @@ impl Machine {
         KNOWN.iter().map(|(name, _)| *name)
     }
 
-    /// A machine that comes with the crate.
-    pub fn named(name: &str) -> Option<Self> {
-        let (_, text) = KNOWN.iter().find(|(known, _)| *known == name)?;
-        Some(Self::parse(text).expect("the machines of this crate are tested"))
+    /// The text of a machine that comes with the crate.
+    pub fn text(name: &str) -> Option<&'static str> {
+        KNOWN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
     }
 
-    /// Reads the text of a file.
+    /// A machine that comes with the crate.
+    pub fn named(name: &str) -> Option<Self> {
+        Some(Self::parse(Self::text(name)?, &[]).expect("the machines of this crate are tested"))
+    }
+
+    /// Reads the text of a file, with changes `KEY=VALUE`: keys as in the file, `nic.completions`,
+    /// or a constant by its name alone.
     ///
     /// # Errors
     /// What is wrong, and where.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let machine: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+    pub fn parse(text: &str, changes: &[&str]) -> Result<Self, String> {
+        let mut file: Table = toml::from_str(text).map_err(|error| error.to_string())?;
+        for change in changes {
+            set(&mut file, change)?;
+        }
+        let machine = Self::deserialize(file).map_err(|error| error.to_string())?;
         let cores = 1..=MAX_CORES;
         if !cores.contains(&machine.cores) {
             return Err(format!("cores = {}: a host has 1 to {MAX_CORES}", machine.cores));
@@ -94,6 +104,42 @@ impl Machine {
     pub fn fitted(&self) -> usize {
         self.constants.list.iter().filter(|it| it.origin == Origin::Fitted).count()
     }
+}
+
+/// Makes one change to the text of a file.
+fn set(file: &mut Table, change: &str) -> Result<(), String> {
+    let wrong = || format!("`{change}` is no change: write KEY=VALUE, as in sleeps=false");
+    let (key, value) = change.split_once('=').ok_or_else(wrong)?;
+    // A word needs no quotes.
+    let read = |value: &str| toml::from_str::<Table>(&format!("value = {value}")).ok();
+    let value = read(value).or_else(|| read(&format!("'{value}'")));
+    let value = value.and_then(|mut table| table.remove("value")).ok_or_else(wrong)?;
+    if let (Some(_), Some(number)) = (Costs::default().named(key), number(&value)) {
+        let constant = [
+            ("value", Value::Float(number)),
+            ("origin", Value::String("assumed".into())),
+            ("source", Value::String("given on the command line".into())),
+        ];
+        let constant = constant.map(|(name, value)| (name.into(), value)).into_iter().collect();
+        let constants = file.entry("constants").or_insert_with(|| Value::Table(Table::new()));
+        constants.as_table_mut().ok_or_else(wrong)?.insert(key.into(), Value::Table(constant));
+        return Ok(());
+    }
+    let (path, name) = key.rsplit_once('.').unwrap_or(("", key));
+    let mut table = file;
+    for part in path.split('.').filter(|part| !part.is_empty()) {
+        let entry = table.entry(part).or_insert_with(|| Value::Table(Table::new()));
+        if !entry.is_table() {
+            *entry = Value::Table(Table::new());
+        }
+        table = entry.as_table_mut().ok_or_else(wrong)?;
+    }
+    table.insert(name.into(), value);
+    Ok(())
+}
+
+fn number(value: &Value) -> Option<f64> {
+    value.as_float().or_else(|| value.as_integer().map(|number| number as f64))
 }
 
 /// More cores are not modelled.
@@ -316,6 +362,28 @@ mod tests {
     }
 
     #[test]
+    fn a_machine_is_changed_by_keys_of_its_file() {
+        let text = Machine::text("clovertown").unwrap();
+        let changes =
+            ["sleeps=false", "routing.core=1", "interrupt=900", "nic.transmissions=silent"];
+        let machine = Machine::parse(text, &changes).unwrap();
+        assert!(!machine.sleeps);
+        assert_eq!(machine.routing, Routing::Core(1));
+        assert_eq!(machine.constants.costs.interrupt, 900.0);
+        assert_eq!(machine.nic.transmissions, Transmissions::Silent);
+        assert_eq!(machine.fitted() + 1, Machine::named("clovertown").unwrap().fitted());
+        for (change, words) in [
+            ("sleeps", "write KEY=VALUE"),
+            ("slept=true", "unknown field"),
+            ("cores=many", "invalid type"),
+            ("nic.color=red", "unknown field"),
+        ] {
+            let error = Machine::parse(text, &[change]).unwrap_err();
+            assert!(error.contains(words), "{change}: {error}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_with_a_file_is_said() {
         let link = "title = 'x'\nlink = { rate_mbit = 1000, latency_ns = 0 }\n";
         let cost = |name: &str, value: &str| {
@@ -329,7 +397,7 @@ mod tests {
             (cost("interrupt", "-1"), "0 to 10^9 ns"),
             (cost("interrupt", "nan"), "0 to 10^9 ns"),
         ] {
-            let error = Machine::parse(&text).unwrap_err();
+            let error = Machine::parse(&text, &[]).unwrap_err();
             assert!(error.contains(words), "{error}");
         }
     }

@@ -5,9 +5,7 @@
 //! Of Linux's own protocols there is a small TCP, so what depends on Linux's is for the virtual
 //! world.
 
-use std::path::Path;
-
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use base::distribution::Distribution;
 use base::time::{Duration, Instant};
 use base::times::Times;
@@ -116,19 +114,21 @@ impl Model {
     }
 }
 
-/// A machine of the crate, or of a file.
-fn machine(name: Option<&str>) -> Result<Machine> {
-    let name = name.unwrap_or(USUAL_MACHINE);
-    if let Some(machine) = Machine::named(name) {
-        return Ok(machine);
-    }
-    let known = Machine::names().collect::<Vec<_>>().join(", ");
-    ensure!(
-        Path::new(name).exists(),
-        "--machine {name}: there is no such file; the machines that Earmark brings are {known}"
-    );
-    let text = std::fs::read_to_string(name).with_context(|| format!("read machine {name}"))?;
-    Machine::parse(&text).map_err(|error| anyhow::anyhow!("machine {name}: {error}"))
+/// A machine of the crate or of a file, with changes: `NAME|FILE[,KEY=VALUE]...`.
+fn machine(named: Option<&str>) -> Result<Machine> {
+    let mut parts = named.unwrap_or(USUAL_MACHINE).split(',');
+    let name = parts.next().unwrap_or_default();
+    let changes: Vec<&str> = parts.collect();
+    let text = match Machine::text(name) {
+        Some(text) => text.to_owned(),
+        None => {
+            let known = Machine::names().collect::<Vec<_>>().join(", ");
+            std::fs::read_to_string(name).with_context(|| {
+                format!("--machine: read {name}; the machines that Earmark brings are {known}")
+            })?
+        }
+    };
+    Machine::parse(&text, &changes).map_err(|error| anyhow!("--machine {name}: {error}"))
 }
 
 /// The machine, changed as options say.
