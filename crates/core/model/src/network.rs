@@ -12,6 +12,7 @@ use nic::link::{Dropped, Link, LinkSettings};
 use nic::switch::{Destination, Switch};
 
 use crate::device::Frame;
+use crate::stack::mx::nic_of;
 
 /// The network of a model.
 #[derive(Debug)]
@@ -46,7 +47,14 @@ impl Network {
         let up = links(hosts, cable.latency, UP);
         let switched = if hosts > 2 { hosts } else { 0 };
         let down = links(switched, Duration::ZERO, queue);
-        Self { up, down, switch: Switch::new(hosts) }
+        // Hosts have been heard of: what is sent to one goes to no others.
+        let mut switch = Switch::new(hosts);
+        for host in 0..hosts {
+            let mut hello = [0xff; 12];
+            hello[6..].copy_from_slice(&nic_of(host).0);
+            switch.forward(host, &hello);
+        }
+        Self { up, down, switch }
     }
 
     /// A host sends a frame; where it will be seen next.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Framing, WorkloadSpec};
 
 /// What carries a workload's bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
     /// TCP, without Nagle's delay.

@@ -8,6 +8,7 @@ pub mod driver;
 pub mod joined;
 pub mod mx;
 pub mod mx_program;
+pub mod net;
 
 use base::time::Instant;
 

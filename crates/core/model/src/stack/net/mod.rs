@@ -1,0 +1,511 @@
+//! Hosts that speak IP: TCP, datagrams of UDP, echoes of ICMP, and frames of no protocol.
+//!
+//! The kernel's half handles a packet in the softirq, answers echo requests and sends what TCP may
+//! send there. The process' half is calls: one reads what a socket has, one writes, and what it
+//! writes leaves before it returns, unless the NIC has no room; then the kernel goes on with
+//! streams, and a call that sends datagrams waits.
+//!
+//! | what | costs |
+//! |---|---|
+//! | a packet | `packet`, `handler`; one of no known protocol `packet` alone |
+//! | a call, with what the program does | `library`, `copy` a byte |
+//! | a frame that is sent | `send`, and `attach` if it has more than [512 bytes](ATTACHED) |
+//!
+//! Connections are made before the simulation begins, and all hosts know each other's addresses.
+
+mod ip;
+mod program;
+mod tcp;
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+
+use base::time::{Duration, Instant};
+use workload::{ConnectionId, Transport};
+
+use super::driver::{Report, Request, WorkloadDriver};
+use super::{KernelFrame, Process, Stack, Step, StepAction, Work};
+use crate::device::Frame;
+use crate::machine::Costs;
+pub use ip::address_of;
+use ip::{Datagrams, ETHERNET, End, Protocol};
+use program::{Conversation, Program, READ};
+use tcp::{TcpEnd, connection};
+
+/// Frames with more bytes than this beyond headers have pages attached; what is shorter is copied.
+const ATTACHED: usize = 512;
+/// Bytes of the headers of a TCP segment.
+const HEADERS: usize = ETHERNET + 40;
+/// The first port of clients, as in `net.ipv4.ip_local_port_range`.
+const FIRST_PORT: u16 = 32_768;
+
+/// Where the sockets of a program are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// It has a port, for all who come.
+    Port(u16),
+    /// It has so many connections to a port of a host.
+    Peer {
+        /// The host.
+        host: usize,
+        /// Its port, where the transport has them.
+        port: u16,
+        /// How many.
+        connections: usize,
+    },
+    /// It sends frames of its own.
+    Interface,
+}
+
+/// A program, and where it runs.
+pub struct ProgramSpec {
+    /// The number of its host.
+    pub host: usize,
+    /// How it waits, and the core that it is bound to.
+    pub process: Process,
+    /// Over what it talks.
+    pub transport: Transport,
+    /// To whom.
+    pub binding: Binding,
+    /// What it does; it keeps all of what is sent.
+    pub driver: WorkloadDriver,
+}
+
+/// What a process does on its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetAction {
+    /// It sends what its workload has said, as datagrams of this size if it is given.
+    Send(ConnectionId, Option<usize>),
+    /// It keeps its core busy.
+    Compute,
+    /// It reads from a stream, or writes what is left over.
+    Stream(ConnectionId),
+    /// It reads a datagram.
+    Datagram,
+    /// It wakes up, because of the time.
+    Wake,
+}
+
+/// The end of a TCP connection and the program that has it.
+struct Stream {
+    end: TcpEnd,
+    process: usize,
+    number: ConnectionId,
+    is_ready: bool,
+    /// The kernel has it among those that may have segments.
+    is_in_kernel: bool,
+    timer: Option<Instant>,
+}
+
+/// What the kernel sends by itself.
+enum KernelSend {
+    Frame(usize, Frame),
+    Segments(usize),
+}
+
+/// IP on one host.
+pub struct NetStack {
+    /// At least one, which may have no program.
+    processes: Vec<Process>,
+    programs: Vec<Program>,
+    datagrams: Datagrams,
+    last_port: u16,
+    streams: Vec<Stream>,
+    /// Streams by port, and the peer's.
+    flows: BTreeMap<(u16, End), usize>,
+    /// Programs by the port of their datagrams, or the identifier of their echoes.
+    ports: BTreeMap<(Transport, u16), usize>,
+    kernel: VecDeque<KernelSend>,
+    /// When streams have something to send if nothing happens before.
+    timers: BTreeSet<(Instant, usize)>,
+}
+
+/// The stacks of `hosts` hosts with these programs, connected. Everything random follows from the
+/// seed. A client whose server is not there has no connection, and its requests are lost.
+pub fn stacks(hosts: usize, seed: u64, programs: Vec<ProgramSpec>) -> Vec<NetStack> {
+    let mut stacks: Vec<NetStack> = (0..hosts).map(NetStack::new).collect();
+    let mut listeners = BTreeMap::new();
+    let mut clients = Vec::new();
+    for ProgramSpec { host, process, transport, binding, driver } in programs {
+        let stack = &mut stacks[host];
+        let number = stack.programs.len();
+        stack.processes.push(process);
+        stack.programs.push(Program::new(driver, transport));
+        match binding {
+            Binding::Port(port) => {
+                stack.ports.insert((transport, port), number);
+                listeners.insert((transport, host, port), number);
+            }
+            Binding::Peer { host: server, port, connections } => {
+                clients.push((host, number, (server, port), connections));
+            }
+            Binding::Interface => drop(stack.programs[number].add(Conversation::Frames)),
+        }
+    }
+    let mut made = 0;
+    for (host, number, server, connections) in clients {
+        for _ in 0..connections {
+            made += 1;
+            let port = stacks[host].next_port();
+            let transport = stacks[host].programs[number].transport;
+            let listener = listeners.get(&(transport, server.0, server.1)).copied();
+            let program = &mut stacks[host].programs[number];
+            match (transport, listener) {
+                (Transport::Tcp, Some(listener)) => {
+                    let client = (host, port);
+                    let [from, to] = connection([client, server], seed.wrapping_add(2 * made));
+                    stacks[host].add_stream(from, number, port, server);
+                    stacks[server.0].add_stream(to, listener, server.1, client);
+                }
+                (Transport::Icmp, _) => drop(program.add(Conversation::Echoes(port, server.0))),
+                _ => drop(program.add(Conversation::Datagrams(port, server))),
+            }
+            stacks[host].ports.insert((transport, port), number);
+        }
+    }
+    for stack in &mut stacks {
+        if stack.processes.is_empty() {
+            stack.processes.push(Process { core: 0, blocks: true });
+        }
+    }
+    stacks
+}
+
+impl NetStack {
+    fn new(host: usize) -> Self {
+        Self {
+            processes: Vec::new(),
+            programs: Vec::new(),
+            datagrams: Datagrams::new(host),
+            last_port: FIRST_PORT - 1,
+            streams: Vec::new(),
+            flows: BTreeMap::new(),
+            ports: BTreeMap::new(),
+            kernel: VecDeque::new(),
+            timers: BTreeSet::new(),
+        }
+    }
+
+    /// The driver of a process, and what it has measured; none where a host has no program.
+    pub fn driver(&mut self, process: usize) -> Option<&mut WorkloadDriver> {
+        self.programs.get_mut(process).map(|program| &mut program.driver)
+    }
+
+    /// Datagrams for a process that found no room in its buffer.
+    pub fn dropped(&self, process: usize) -> u64 {
+        self.programs.get(process).map_or(0, |program| program.dropped)
+    }
+
+    fn next_port(&mut self) -> u16 {
+        self.last_port = self.last_port.checked_add(1).unwrap_or(FIRST_PORT);
+        self.last_port
+    }
+
+    fn add_stream(&mut self, end: TcpEnd, process: usize, port: u16, peer: End) {
+        let stream = self.streams.len();
+        let number = self.programs[process].add(Conversation::Stream(stream));
+        let (is_ready, is_in_kernel) = (false, false);
+        self.streams.push(Stream { end, process, number, is_ready, is_in_kernel, timer: None });
+        self.flows.insert((port, peer), stream);
+    }
+
+    /// Has the program of a stream look at it if there is something to read or room to write.
+    fn refresh(&mut self, stream: usize) {
+        let Stream { end, process, number, is_ready, .. } = &mut self.streams[stream];
+        let program = &mut self.programs[*process];
+        let is_writable = !program.backlogs[*number].is_empty() && has_room(end);
+        if !*is_ready && (end.readable() > 0 || is_writable) {
+            *is_ready = true;
+            program.ready.push_back(*number);
+        }
+    }
+
+    /// The next segment of a stream, whose timer is planned anew if it has none.
+    fn segment(&mut self, now: Instant, stream: usize) -> Option<Frame> {
+        let Stream { end, timer, .. } = &mut self.streams[stream];
+        let segment = end.segment(now);
+        if segment.is_none() {
+            if let Some(at) = timer.take() {
+                self.timers.remove(&(at, stream));
+            }
+            *timer = end.deadline(now).filter(|at| *at > now);
+            self.timers.extend(timer.map(|at| (at, stream)));
+        }
+        segment
+    }
+
+    /// The kernel sends the segments of a stream.
+    fn give_to_kernel(&mut self, stream: usize) {
+        if !core::mem::replace(&mut self.streams[stream].is_in_kernel, true) {
+            self.kernel.push_back(KernelSend::Segments(stream));
+        }
+    }
+
+    fn receive_packet(&mut self, now: Instant, frame: Frame) -> Option<usize> {
+        if let Some((Protocol::Tcp { from, to }, _)) = ip::parse(&frame[ETHERNET..]) {
+            let stream = *self.flows.get(&(to, from))?;
+            self.streams[stream].end.receive(now, frame);
+            self.refresh(stream);
+            self.give_to_kernel(stream);
+            return Some(self.streams[stream].process);
+        }
+        let packet = self.datagrams.whole(frame[ETHERNET..].to_vec())?;
+        let (protocol, payload) = ip::parse(&packet)?;
+        let (transport, port, conversation) = match protocol {
+            Protocol::Tcp { .. } => return None,
+            Protocol::Udp { from, to } => (Transport::Udp, to, Conversation::Datagrams(to, from)),
+            Protocol::Echo { from, is_request: true, identifier, sequence } => {
+                let frames = self.datagrams.echo(false, from, (identifier, sequence), payload);
+                self.kernel.extend(frames.into_iter().map(|frame| KernelSend::Frame(0, frame)));
+                return None;
+            }
+            Protocol::Echo { from, identifier, .. } => {
+                (Transport::Icmp, identifier, Conversation::Echoes(identifier, from))
+            }
+        };
+        let process = *self.ports.get(&(transport, port))?;
+        let program = &mut self.programs[process];
+        let number = program.peer(conversation);
+        program.deliver(number, payload);
+        Some(process)
+    }
+
+    /// What a process sends before it does anything else.
+    fn next_frame(
+        &mut self,
+        now: Instant,
+        costs: &Costs,
+        process: usize,
+        may_send: bool,
+    ) -> Option<Step<NetAction>> {
+        if !may_send {
+            while let Some(stream) = self.programs[process].sending.pop_front() {
+                self.give_to_kernel(stream);
+            }
+            return None;
+        }
+        let mut frame = self.programs[process].outgoing.pop_front();
+        while frame.is_none()
+            && let Some(&stream) = self.programs[process].sending.front()
+        {
+            frame = self.segment(now, stream);
+            if frame.is_none() {
+                self.programs[process].sending.pop_front();
+            }
+        }
+        let frame = frame?;
+        let work = Work { ns: send_ns(costs, &frame), received: 0.0, transmitted: 1.0 };
+        Some(Step { work, action: StepAction::Send(frame) })
+    }
+
+    /// What a process that waits has to look at.
+    fn next_arrival(&mut self, costs: &Costs, process: usize) -> Option<Step<NetAction>> {
+        let program = &mut self.programs[process];
+        let (bytes, action) = if let Some(number) = program.ready.pop_front() {
+            let Conversation::Stream(stream) = program.conversations[number] else { return None };
+            let Stream { end, is_ready, .. } = &mut self.streams[stream];
+            *is_ready = false;
+            let backlog = program.backlogs[number].len();
+            let written =
+                if backlog > 0 && has_room(end) { backlog.min(end.writable()) } else { 0 };
+            let bytes = if written > 0 { written } else { end.readable().min(READ) };
+            (bytes, NetAction::Stream(number))
+        } else {
+            (program.next_datagram()?, NetAction::Datagram)
+        };
+        let work =
+            Work { ns: costs.library + costs.copy * bytes as f64, received: 1.0, transmitted: 0.0 };
+        Some(Step { work, action: StepAction::Own(action) })
+    }
+
+    /// Has a process send on its streams whose time has come; whether there were some.
+    fn run_timers(&mut self, now: Instant, process: usize) -> bool {
+        let due = self.timers.iter().take_while(|(at, _)| *at <= now);
+        let due: Vec<_> =
+            due.filter(|(_, it)| self.streams[*it].process == process).copied().collect();
+        for timer in &due {
+            self.timers.remove(timer);
+            self.streams[timer.1].timer = None;
+            self.programs[process].may_send_on(timer.1);
+        }
+        !due.is_empty()
+    }
+
+    /// A call has sent what the workload said.
+    fn sent(&mut self, process: usize, number: ConnectionId, each: Option<usize>) {
+        let Self { programs, streams, datagrams, .. } = self;
+        let program = &mut programs[process];
+        let bytes = program.driver.outgoing();
+        let conversation = program.conversations.get(number).copied();
+        if let Some(Conversation::Stream(stream)) = conversation {
+            let backlog = &mut program.backlogs[number];
+            let is_first = backlog.is_empty();
+            let taken = if is_first { streams[stream].end.write(bytes) } else { 0 };
+            backlog.extend_from_slice(&bytes[taken..]);
+            let left = backlog.len();
+            program.may_send_on(stream);
+            return program.driver.report(Report::Sent(number, left));
+        }
+        let each = each.unwrap_or(bytes.len()).max(1);
+        let one = [bytes];
+        let payloads = bytes.chunks(each).chain(one.into_iter().filter(|bytes| bytes.is_empty()));
+        for payload in payloads {
+            match conversation {
+                Some(Conversation::Datagrams(port, to)) => {
+                    program.outgoing.extend(datagrams.udp(port, to, payload));
+                }
+                Some(Conversation::Echoes(identifier, to)) => {
+                    let name = (identifier, program.sequence);
+                    program.sequence = program.sequence.wrapping_add(1);
+                    program.outgoing.extend(datagrams.echo(true, to, name, payload));
+                }
+                Some(Conversation::Frames) => program.outgoing.push_back(payload.into()),
+                Some(Conversation::Stream(_)) | None => {}
+            }
+        }
+        program.driver.report(Report::Sent(number, 0));
+    }
+
+    /// A call has written what was left over on a stream, or has read from it.
+    fn handled(&mut self, process: usize, number: ConnectionId) {
+        let program = &mut self.programs[process];
+        let Conversation::Stream(stream) = program.conversations[number] else { return };
+        let end = &mut self.streams[stream].end;
+        let backlog = &mut program.backlogs[number];
+        if !backlog.is_empty() && has_room(end) {
+            let taken = end.write(backlog);
+            backlog.drain(..taken);
+            if backlog.is_empty() {
+                program.driver.report(Report::Drained(number));
+            }
+        } else if end.readable() > 0 {
+            let length = end.readable().min(READ);
+            program.driver.received(number, length, |place| {
+                end.read(place);
+            });
+        }
+        program.may_send_on(stream);
+        self.refresh(stream);
+    }
+}
+
+/// As much that a program which waits for room is woken (`sk_stream_is_writeable`: a third).
+fn has_room(end: &TcpEnd) -> bool {
+    end.writable() * 3 >= end.capacity()
+}
+
+fn send_ns(costs: &Costs, frame: &[u8]) -> f64 {
+    costs.send + if frame.len() > HEADERS + ATTACHED { costs.attach } else { 0.0 }
+}
+
+fn own(ns: f64, action: NetAction) -> Option<Step<NetAction>> {
+    Some(Step { work: Work::of(ns), action: StepAction::Own(action) })
+}
+
+impl Stack for NetStack {
+    type StepAction = NetAction;
+
+    fn processes(&self) -> &[Process] {
+        &self.processes
+    }
+
+    fn receive_work(&self, costs: &Costs, frame: &[u8]) -> Work {
+        if ip::is_ip(frame) {
+            Work { ns: costs.packet + costs.handler, received: 1.0, transmitted: 0.0 }
+        } else {
+            Work { ns: costs.packet, received: costs.moved_low, transmitted: 0.0 }
+        }
+    }
+
+    fn receive(&mut self, now: Instant, frame: Frame) -> Option<usize> {
+        if ip::is_ip(&frame) { self.receive_packet(now, frame) } else { None }
+    }
+
+    fn has_kernel_frames(&self) -> bool {
+        !self.kernel.is_empty()
+    }
+
+    fn kernel_frame(&mut self, now: Instant, costs: &Costs) -> Option<KernelFrame> {
+        while let Some(send) = self.kernel.pop_front() {
+            let (process, frame) = match send {
+                KernelSend::Frame(process, frame) => (process, frame),
+                KernelSend::Segments(stream) => match self.segment(now, stream) {
+                    Some(frame) => {
+                        // One each, in turn.
+                        self.kernel.push_back(KernelSend::Segments(stream));
+                        (self.streams[stream].process, frame)
+                    }
+                    None => {
+                        self.streams[stream].is_in_kernel = false;
+                        continue;
+                    }
+                },
+            };
+            let transmitted = costs.moved_reply;
+            let work = Work { ns: send_ns(costs, &frame), received: 0.0, transmitted };
+            return Some(KernelFrame { process, work, frame });
+        }
+        None
+    }
+
+    fn next(
+        &mut self,
+        now: Instant,
+        costs: &Costs,
+        process: usize,
+        may_send: bool,
+    ) -> Option<Step<NetAction>> {
+        if process >= self.programs.len() {
+            return None;
+        }
+        loop {
+            let step = self.next_frame(now, costs, process, may_send);
+            if step.is_some() || !self.programs[process].outgoing.is_empty() {
+                return step;
+            }
+            let driver = &mut self.programs[process].driver;
+            match driver.next(now) {
+                Request::Send { connection, length, each } => {
+                    let ns = costs.library + costs.copy * length as f64;
+                    return own(ns, NetAction::Send(connection, each));
+                }
+                Request::Compute(Duration::ZERO) => driver.report(Report::Computed),
+                Request::Compute(lasts) => {
+                    return own(lasts.as_nanos() as f64, NetAction::Compute);
+                }
+                Request::Report(until) => {
+                    let step = self.next_arrival(costs, process);
+                    if step.is_some() {
+                        return step;
+                    }
+                    if until.is_some_and(|until| until <= now) {
+                        return own(0.0, NetAction::Wake);
+                    }
+                    if !self.run_timers(now, process) {
+                        return None;
+                    }
+                }
+                Request::Nothing => {
+                    if !self.run_timers(now, process) {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+
+    fn done(&mut self, _now: Instant, process: usize, action: NetAction) {
+        match action {
+            NetAction::Send(number, each) => self.sent(process, number, each),
+            NetAction::Compute => self.programs[process].driver.report(Report::Computed),
+            NetAction::Stream(number) => self.handled(process, number),
+            NetAction::Datagram => self.programs[process].read_datagram(),
+            NetAction::Wake => self.programs[process].woke(),
+        }
+    }
+
+    fn deadline(&self, now: Instant) -> Option<Instant> {
+        let timer = self.timers.range((now, usize::MAX)..).next().map(|(at, _)| *at);
+        self.programs.iter().filter_map(|program| program.until(now)).chain(timer).min()
+    }
+}

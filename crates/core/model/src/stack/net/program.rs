@@ -1,0 +1,127 @@
+//! A program with its sockets: what it has to read, and what it is sending.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use base::time::Instant;
+use workload::{ConnectionId, Transport};
+
+use super::ip::End;
+use crate::device::Frame;
+use crate::stack::driver::{Report, WorkloadDriver};
+
+/// What `net.core.rmem_default` allows a socket, in bytes, and what a datagram takes of it beyond
+/// its payload (`SKB_TRUESIZE` of a short one).
+const RECEIVE_BUFFER: usize = 212_992;
+const DATAGRAM_OVERHEAD: usize = 768;
+
+/// Bytes that one call reads at most, as an agent does.
+pub(super) const READ: usize = 128 << 10;
+
+/// What a connection of a program is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Conversation {
+    /// The end of a TCP connection, by its number on the host.
+    Stream(usize),
+    /// Datagrams from a port of this host to one of another.
+    Datagrams(u16, End),
+    /// Echo requests with an identifier to a host.
+    Echoes(u16, usize),
+    /// Frames of its own.
+    Frames,
+}
+
+/// See the [module](self).
+pub(super) struct Program {
+    pub(super) driver: WorkloadDriver,
+    pub(super) transport: Transport,
+    /// By the number of the connection.
+    pub(super) conversations: Vec<Conversation>,
+    /// Streams that have something to read, or room for a backlog, in the order in which they had.
+    pub(super) ready: VecDeque<ConnectionId>,
+    /// Datagrams that came, and what they take of the buffer.
+    inbox: VecDeque<(ConnectionId, Vec<u8>)>,
+    buffered: usize,
+    /// Datagrams that found no room.
+    pub(super) dropped: u64,
+    /// Frames that a call sends before it returns.
+    pub(super) outgoing: VecDeque<Frame>,
+    /// TCP connections that may have segments which it sends itself.
+    pub(super) sending: VecDeque<usize>,
+    /// By the number of the connection: bytes that its socket has not taken.
+    pub(super) backlogs: Vec<Vec<u8>>,
+    pub(super) sequence: u16,
+}
+
+impl Program {
+    pub(super) fn new(driver: WorkloadDriver, transport: Transport) -> Self {
+        Self {
+            driver,
+            transport,
+            conversations: Vec::new(),
+            ready: VecDeque::new(),
+            inbox: VecDeque::new(),
+            buffered: 0,
+            dropped: 0,
+            outgoing: VecDeque::new(),
+            sending: VecDeque::new(),
+            backlogs: Vec::new(),
+            sequence: 0,
+        }
+    }
+
+    /// Adds a connection; its number.
+    pub(super) fn add(&mut self, conversation: Conversation) -> ConnectionId {
+        self.conversations.push(conversation);
+        self.backlogs.push(Vec::new());
+        self.conversations.len() - 1
+    }
+
+    /// The number of the connection to a peer that may be new.
+    pub(super) fn peer(&mut self, conversation: Conversation) -> ConnectionId {
+        let known = self.conversations.iter().position(|known| *known == conversation);
+        known.unwrap_or_else(|| self.add(conversation))
+    }
+
+    /// A datagram has come.
+    pub(super) fn deliver(&mut self, connection: ConnectionId, payload: &[u8]) {
+        let takes = payload.len() + DATAGRAM_OVERHEAD;
+        if self.buffered + takes > RECEIVE_BUFFER {
+            self.dropped += 1;
+            return;
+        }
+        self.buffered += takes;
+        self.inbox.push_back((connection, payload.into()));
+    }
+
+    /// Bytes of the datagram that is read next.
+    pub(super) fn next_datagram(&self) -> Option<usize> {
+        self.inbox.front().map(|(_, payload)| payload.len())
+    }
+
+    /// Reads a datagram.
+    pub(super) fn read_datagram(&mut self) {
+        let Some((connection, payload)) = self.inbox.pop_front() else { return };
+        self.buffered -= payload.len() + DATAGRAM_OVERHEAD;
+        self.driver.received(connection, payload.len(), |place| place.copy_from_slice(&payload));
+    }
+
+    /// It has been woken at the moment that it waited for, and finds nothing else to do.
+    pub(super) fn woke(&mut self) {
+        if self.driver.waits() && self.inbox.is_empty() && self.ready.is_empty() {
+            self.driver.report(Report::Woke);
+        }
+    }
+
+    /// It may have segments to send on a connection.
+    pub(super) fn may_send_on(&mut self, stream: usize) {
+        if !self.sending.contains(&stream) {
+            self.sending.push_back(stream);
+        }
+    }
+
+    /// When its workload goes on if nothing comes.
+    pub(super) fn until(&self, now: Instant) -> Option<Instant> {
+        self.driver.until().filter(|until| *until > now)
+    }
+}

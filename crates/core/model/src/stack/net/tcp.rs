@@ -1,0 +1,208 @@
+//! One end of a TCP connection: a socket of smoltcp, with an interface of its own.
+//!
+//! Segments are made when they may leave, one at a time: what is not sent yet waits in the buffer
+//! of its connection, as with a fair queue and small queues (`net/ipv4/tcp_output.c`,
+//! `tcp_small_queue_check`), and delays nothing of other connections.
+//!
+//! # Time
+//!
+//! smoltcp's clock counts microseconds, and its times are those of a microcontroller: a
+//! retransmission after 1 s at least. Here it counts [ticks](TICK_NS) of 200 ns, five times as
+//! many, so that this is the 200 ms of Linux (`TCP_RTO_MIN`), and times are as fine as that. A
+//! moment is rounded down to ticks, so that a timer that was planned for a tick has run out then,
+//! and a delayed acknowledgement is one tick longer, so that it is not sent early.
+//!
+//! # What differs from Linux
+//!
+//! | what | Linux | here |
+//! |---|---|---|
+//! | acknowledgements | quick ones at first and in one direction, else after 40 ms or two segments | after 40 ms or two segments always |
+//! | initial window | 10 segments | 2,048 bytes |
+//! | congestion control | CUBIC, which at such round trips is as Reno; slow start again when idle | Reno; none |
+//! | losses | SACK, RACK and probes of the tail | three duplicates, one segment a time, or 200 ms |
+//! | offloads | segments of up to 64 KiB in the stack (TSO, GRO) | each frame by itself |
+//! | buffers | grow up to 6 MB | 256 KiB each |
+//! | timestamps | 12 bytes of each segment | none |
+
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::mem::take;
+
+use base::time::Instant;
+use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
+use smoltcp::phy::{self, ChecksumCapabilities, Device, DeviceCapabilities, Medium};
+use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer};
+use smoltcp::time::{Duration as Ticks, Instant as Tick};
+use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
+
+use super::ip::{ETHERNET, End, MTU, address_of, ethernet, pad};
+use crate::device::Frame;
+
+/// Nanoseconds of what smoltcp takes for a microsecond.
+const TICK_NS: u64 = 200;
+/// The delay of an acknowledgement, `TCP_DELACK_MIN`, in ticks.
+const ACK_DELAY: u64 = 40_000_000 / TICK_NS + 1;
+/// Bytes of what was received and not read, and of what was sent and not acknowledged.
+const BUFFER: usize = 256 << 10;
+
+fn tick(now: Instant) -> Tick {
+    Tick::from_micros((now.as_nanos() / TICK_NS) as i64)
+}
+
+/// Packets on their way in and out of a connection.
+struct Packets {
+    header: [u8; ETHERNET],
+    incoming: Option<Frame>,
+    outgoing: VecDeque<Frame>,
+}
+
+struct Arriving(Frame);
+struct Leaving<'a>(&'a mut Packets);
+
+impl phy::RxToken for Arriving {
+    fn consume<R, F: FnOnce(&[u8]) -> R>(self, read: F) -> R {
+        read(&self.0[ETHERNET..])
+    }
+}
+
+impl phy::TxToken for Leaving<'_> {
+    fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, write: F) -> R {
+        let mut frame = vec![0; ETHERNET + length];
+        let result = write(&mut frame[ETHERNET..]);
+        frame[..ETHERNET].copy_from_slice(&self.0.header);
+        pad(&mut frame);
+        self.0.outgoing.push_back(frame);
+        result
+    }
+}
+
+impl Device for Packets {
+    type RxToken<'a> = Arriving;
+    type TxToken<'a> = Leaving<'a>;
+
+    fn receive(&mut self, _: Tick) -> Option<(Arriving, Leaving<'_>)> {
+        let frame = take(&mut self.incoming)?;
+        Some((Arriving(frame), Leaving(self)))
+    }
+
+    fn transmit(&mut self, _: Tick) -> Option<Leaving<'_>> {
+        Some(Leaving(self))
+    }
+
+    fn capabilities(&self) -> DeviceCapabilities {
+        let mut capabilities = DeviceCapabilities::default();
+        capabilities.max_transmission_unit = MTU;
+        capabilities.medium = Medium::Ip;
+        capabilities.checksum = ChecksumCapabilities::ignored();
+        capabilities
+    }
+}
+
+/// See the [module](self).
+pub(super) struct TcpEnd {
+    interface: Interface,
+    sockets: SocketSet<'static>,
+    socket: SocketHandle,
+    packets: Packets,
+}
+
+/// The two ends of a connection that was made from the first to the second one, in no time.
+pub(super) fn connection(ends: [End; 2], seed: u64) -> [TcpEnd; 2] {
+    let [client, server] = ends;
+    let mut ends = [
+        TcpEnd::new((client.0, server.0), seed),
+        TcpEnd::new((server.0, client.0), seed.wrapping_add(1)),
+    ];
+    let at = |(host, port): End| (IpAddress::Ipv4(address_of(host)), port);
+    let [from, to] = &mut ends;
+    // Neither fails: both are new, and have addresses and ports.
+    let _ = to.socket().listen(server.1);
+    let socket = from.sockets.get_mut::<Socket<'_>>(from.socket);
+    let _ = socket.connect(from.interface.context(), at(server), client.1);
+    let mut was_quiet = false;
+    while !was_quiet {
+        was_quiet = true;
+        for sender in 0..2 {
+            while let Some(frame) = ends[sender].segment(Instant::ZERO) {
+                was_quiet = false;
+                ends[1 - sender].receive(Instant::ZERO, frame);
+            }
+        }
+    }
+    ends
+}
+
+impl TcpEnd {
+    fn new((host, peer): (usize, usize), seed: u64) -> Self {
+        let header = ethernet(host, peer);
+        let mut packets = Packets { header, incoming: None, outgoing: VecDeque::new() };
+        let mut config = Config::new(HardwareAddress::Ip);
+        config.random_seed = seed;
+        let mut interface = Interface::new(config, &mut packets, Tick::ZERO);
+        let own = IpCidr::new(IpAddress::Ipv4(address_of(host)), 16);
+        interface.update_ip_addrs(|addresses| {
+            // There is room for one.
+            let _ = addresses.push(own);
+        });
+        let buffer = || SocketBuffer::new(vec![0; BUFFER]);
+        let mut socket = Socket::new(buffer(), buffer());
+        socket.set_nagle_enabled(false);
+        socket.set_ack_delay(Some(Ticks::from_micros(ACK_DELAY)));
+        socket.set_congestion_control(CongestionControl::Reno);
+        let mut sockets = SocketSet::new(Vec::new());
+        let socket = sockets.add(socket);
+        Self { interface, sockets, socket, packets }
+    }
+
+    fn socket(&mut self) -> &mut Socket<'static> {
+        self.sockets.get_mut(self.socket)
+    }
+
+    /// Takes a segment that has come, from the Ethernet header on.
+    pub(super) fn receive(&mut self, now: Instant, frame: Frame) {
+        self.packets.incoming = Some(frame);
+        self.interface.poll_ingress_single(tick(now), &mut self.packets, &mut self.sockets);
+    }
+
+    /// The next segment that may leave.
+    pub(super) fn segment(&mut self, now: Instant) -> Option<Frame> {
+        if self.packets.outgoing.is_empty() {
+            self.interface.poll_egress(tick(now), &mut self.packets, &mut self.sockets);
+        }
+        self.packets.outgoing.pop_front()
+    }
+
+    /// When it wants to be asked for a segment, if nothing happens before; a moment that has passed
+    /// if it has one.
+    pub(super) fn deadline(&mut self, now: Instant) -> Option<Instant> {
+        let at = self.interface.poll_at(tick(now), &self.sockets)?;
+        Some(Instant::from_nanos((at.total_micros() as u64).saturating_mul(TICK_NS)))
+    }
+
+    /// Bytes that can be read.
+    pub(super) fn readable(&self) -> usize {
+        self.sockets.get::<Socket<'_>>(self.socket).recv_queue()
+    }
+
+    /// Bytes that can be written.
+    pub(super) fn writable(&self) -> usize {
+        let socket = self.sockets.get::<Socket<'_>>(self.socket);
+        socket.send_capacity() - socket.send_queue()
+    }
+
+    /// Bytes that can be written when nothing waits.
+    pub(super) fn capacity(&self) -> usize {
+        BUFFER
+    }
+
+    /// Reads what there is room for; how many bytes those were.
+    pub(super) fn read(&mut self, place: &mut [u8]) -> usize {
+        self.socket().recv_slice(place).unwrap_or_default()
+    }
+
+    /// Writes what there is room for; how many bytes those were.
+    pub(super) fn write(&mut self, bytes: &[u8]) -> usize {
+        self.socket().send_slice(bytes).unwrap_or_default()
+    }
+}

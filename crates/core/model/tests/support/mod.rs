@@ -1,0 +1,106 @@
+//! Programs on hosts of an ideal machine.
+
+use base::time::Instant;
+use model::device::NicSettings;
+use model::machine::{Costs, Machine};
+use model::stack::Process;
+use model::stack::driver::WorkloadDriver;
+use model::stack::net::{Binding, NetStack, ProgramSpec, stacks};
+use model::world::{Settings, Simulation};
+use nic::link::LinkSettings;
+use workload::{Record, Transport, Window, WorkloadSpec};
+
+/// A workload on a host.
+#[derive(Clone)]
+pub(crate) struct Part {
+    pub(crate) host: usize,
+    pub(crate) transport: Transport,
+    pub(crate) binding: Binding,
+    pub(crate) workload: WorkloadSpec,
+}
+
+/// A server of a workload at a port.
+pub(crate) fn server(host: usize, port: u16, transport: Transport, workload: WorkloadSpec) -> Part {
+    Part { host, transport, binding: Binding::Port(port), workload }
+}
+
+/// A client of the server at a port of another host.
+pub(crate) fn client(
+    host: usize,
+    to: (usize, u16),
+    transport: Transport,
+    workload: WorkloadSpec,
+) -> Part {
+    let connections = workload.connections();
+    let binding = Binding::Peer { host: to.0, port: to.1, connections };
+    Part { host, transport, binding, workload }
+}
+
+/// An experiment.
+pub(crate) struct Experiment {
+    pub(crate) machine: Machine,
+    pub(crate) moderation: &'static str,
+    pub(crate) faults: LinkSettings,
+    pub(crate) switch_queue: usize,
+    pub(crate) hosts: usize,
+    /// The window.
+    pub(crate) from: Instant,
+    pub(crate) to: Instant,
+    pub(crate) seed: u64,
+}
+
+impl Default for Experiment {
+    fn default() -> Self {
+        Self {
+            machine: Machine::named("ideal").unwrap(),
+            moderation: "disabled",
+            faults: LinkSettings::default(),
+            switch_queue: 256,
+            hosts: 2,
+            from: Instant::ZERO,
+            to: Instant::from_micros(20_000),
+            seed: 1,
+        }
+    }
+}
+
+impl Experiment {
+    /// The simulation at the end of the window, and what each part has recorded.
+    pub(crate) fn play(&self, parts: &[Part]) -> (Simulation<NetStack>, Vec<Record>) {
+        let program = |(number, part): (usize, &Part)| {
+            let framing = part.transport.framing();
+            let workload = part.workload.build(framing, self.seed + number as u64);
+            let window = Window { start: self.from, end: self.to };
+            ProgramSpec {
+                host: part.host,
+                process: Process { core: number % self.machine.cores, blocks: true },
+                transport: part.transport,
+                binding: part.binding,
+                driver: WorkloadDriver::new(workload, window, usize::MAX, false),
+            }
+        };
+        let programs = parts.iter().enumerate().map(program).collect();
+        let nic =
+            NicSettings { moderation: self.moderation.parse().unwrap(), ..NicSettings::default() };
+        let costs: Costs = self.machine.constants.costs;
+        let settings = Settings {
+            machine: self.machine.clone(),
+            hosts: vec![(nic, costs)],
+            faults: self.faults.clone(),
+            switch_queue: self.switch_queue,
+            seed: self.seed,
+        };
+        let stacks = stacks(self.hosts, self.seed, programs);
+        let mut world = Simulation::new(&settings, stacks.into_iter().map(|stack| (stack, ())));
+        world.run(self.to);
+        let mut numbers = vec![0; self.hosts];
+        let mut records = Vec::new();
+        for part in parts {
+            let driver = world.hosts[part.host].stack.driver(numbers[part.host]).unwrap();
+            numbers[part.host] += 1;
+            assert_eq!(driver.failure(), None, "{:?}", part.workload);
+            records.push(driver.record(&part.workload, 0));
+        }
+        (world, records)
+    }
+}
