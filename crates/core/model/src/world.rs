@@ -210,12 +210,10 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
         self.network.lost(host)
     }
 
-    /// Changes the setting of every NIC, whatever is pending.
-    pub fn set_moderation(&mut self, moderation: Moderation) {
-        for host in 0..self.hosts.len() {
-            self.hosts[host].device.set_moderation(self.now, moderation);
-            self.settle(host, None);
-        }
+    /// Changes the setting of the NIC of a host, whatever is pending.
+    pub fn set_moderation(&mut self, host: usize, moderation: Moderation) {
+        self.hosts[host].device.set_moderation(self.now, moderation);
+        self.settle(host, None);
     }
 
     /// Goes on up to `until`.

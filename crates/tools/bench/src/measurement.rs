@@ -59,7 +59,7 @@ pub struct PortMeasurement {
     pub processor: Option<ProcessorShares>,
 }
 
-/// Parts of the time in which a host's one processor was busy, in virtual time with costs.
+/// Parts of the time in which a host's processors were busy, where what they do costs time.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct ProcessorShares {
     /// Share of waking up.
@@ -384,7 +384,7 @@ fn ports(nic: &NicRecord, seconds: f64) -> Vec<PortMeasurement> {
         ring_full: port.ring_full,
         refused: port.refused,
         link_lost: lost - port.link_lost,
-        processor: port.busy_ns.map(|busy| ProcessorShares::of(busy, seconds)),
+        processor: port.busy_ns.map(|busy| ProcessorShares::of(busy, seconds * port.cores as f64)),
     };
     nic.ports.iter().map(port).collect()
 }

@@ -104,6 +104,13 @@ pub struct PortRecord {
     pub link_lost: u64,
     /// What its host's processor was busy with, if that costs time.
     pub busy_ns: Option<Busy>,
+    /// Processors of its host, all of which are in that.
+    #[serde(default = "one")]
+    pub cores: usize,
+}
+
+const fn one() -> usize {
+    1
 }
 
 impl NicRecord {
@@ -162,6 +169,7 @@ impl PortRecord {
             marked: counters.marked,
             interrupts: Reason::ALL.into_iter().map(count).collect(),
             ring_full: counters.ring_full,
+            cores: 1,
             ..Self::default()
         }
     }

@@ -5,7 +5,9 @@
 //! Of Linux's own protocols there is a small TCP, so what depends on Linux's is for the virtual
 //! world.
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use ::mx::config::Config;
+use ::mx::wire::ETHER_TYPE;
+use anyhow::{Context, Result, anyhow, bail};
 use base::distribution::Distribution;
 use base::time::{Duration, Instant};
 use base::times::Times;
@@ -13,11 +15,13 @@ use hostside::processor::Activity;
 use model::cpu::Busy;
 use model::device::NicSettings;
 use model::machine::{Costs, Machine, Transmissions};
+use model::stack::Process;
 use model::stack::driver::WorkloadDriver;
-use model::stack::mx::{EndpointSpec, MxStack, stacks};
+use model::stack::joined::Joined;
+use model::stack::mx::{self, EndpointSpec, MxStack};
 use model::stack::mx_program::WorkloadProgram;
+use model::stack::net::{self, Binding, NetStack, ProgramSpec};
 use model::world::{Settings, Simulation};
-use mx::config::Config;
 use nic::counters::Counters;
 use nic::moderation::Moderation;
 use nic::observer::{Delivered, Observer};
@@ -27,7 +31,7 @@ use super::{World, setup};
 use crate::agent::{AgentSpec, MxSpec};
 use crate::costs;
 use crate::environment::{Environment, MODEL};
-use crate::experiment::{Plan, Role};
+use crate::experiment::{Plan, Player, Role};
 use crate::options::{NicOptions, Ports};
 use crate::slice::{NicRecord, NotMeasured, Part, PortRecord, Slice};
 
@@ -168,6 +172,12 @@ impl Observer for Holds {
     }
 }
 
+/// The stacks of a host: MX, and IP beside it.
+type Stacks = Joined<MxStack, NetStack>;
+
+/// The agents of a plan, in its order, with their parts and hosts.
+type Agents<'a> = Vec<(usize, Part, &'a AgentSpec)>;
+
 impl World for Model {
     fn environment(&self) -> &Environment {
         &self.environment
@@ -179,31 +189,18 @@ impl World for Model {
         moderation: Moderation,
         change_to: Option<Moderation>,
     ) -> Result<Slice> {
-        let mut agents = Vec::new();
-        for player in &plan.players {
-            let Role::Agent(part, spec) = &player.role else { continue };
-            ensure!(
-                spec.transport() == Transport::Mx,
-                "the model world has MX alone so far; give --world virtual"
-            );
-            agents.push((player.host, *part, &**spec));
-        }
-        let endpoints = agents.iter().enumerate().map(|(number, (host, _, spec))| {
-            endpoint(*host, spec, agents.len(), number, &self.machine)
-        });
-        let endpoints = endpoints.collect::<Result<Vec<_>>>()?;
-        let stacks = stacks(HOSTS, self.machine.registers_late, endpoints)?;
+        let agents = agents(plan)?;
         let settings = self.settings(plan.seed, moderation)?;
-        let stacks = stacks.into_iter().map(|stack| (stack, Holds::default()));
+        let stacks = self.stacks(&agents, plan.seed)?.map(|stack| (stack, Holds::default()));
         let mut world = Simulation::new(&settings, stacks);
         let after = change_to.unwrap_or(moderation);
-        let nic = self.play(plan, &mut world, (moderation, after));
-        let mut processes = [0; HOSTS];
+        let nic = self.play(plan, &mut world, (moderation, after))?;
+        let mut processes = [[0; 2]; HOSTS];
         let mut records = Vec::new();
         for (host, part, spec) in agents {
-            let process = processes[host];
-            processes[host] += 1;
-            records.push((part, record(&mut world.hosts[host].stack, process, spec, part)?));
+            let process = &mut processes[host][usize::from(is_mx(spec))];
+            records.push((part, record(&mut world.hosts[host].stack, *process, spec, part)?));
+            *process += 1;
         }
         let seconds = plan.duration_s;
         Ok(Slice { seconds, records, nic })
@@ -214,47 +211,92 @@ impl World for Model {
     }
 }
 
+fn is_mx(spec: &AgentSpec) -> bool {
+    spec.transport() == Transport::Mx
+}
+
+fn agents(plan: &Plan) -> Result<Agents<'_>> {
+    let players = plan.players.iter();
+    players.map(|player| agent(player).map(|(part, spec)| (player.host, part, spec))).collect()
+}
+
+fn agent(player: &Player) -> Result<(Part, &AgentSpec)> {
+    match &player.role {
+        Role::Agent(part, spec) => Ok((*part, spec)),
+        Role::Program(words) => {
+            let name = words.first().map_or("", String::as_str);
+            bail!("{name}: the model plays no programs; give --world virtual")
+        }
+    }
+}
+
 impl Model {
+    /// The stacks of the hosts, with the programs of all agents, each on a core of its own as far
+    /// as there are cores.
+    fn stacks(&self, agents: &Agents<'_>, seed: u64) -> Result<impl Iterator<Item = Stacks>> {
+        let mut cores = [0; HOSTS];
+        let (mut endpoints, mut programs) = (Vec::new(), Vec::new());
+        for (host, _, spec) in agents {
+            let core = cores[*host];
+            cores[*host] += 1;
+            if is_mx(spec) {
+                endpoints.push(endpoint(*host, core, spec, &self.machine)?);
+            } else {
+                programs.push(program(*host, core, spec)?);
+            }
+        }
+        // An endpoint talks to that of its number on the other host.
+        let places: Vec<_> = endpoints.iter().map(|it| (it.endpoint, it.host)).collect();
+        for (endpoint, (number, host)) in endpoints.iter_mut().zip(&places) {
+            endpoint.peers =
+                places.iter().position(|it| *it == (*number, 1 - host)).into_iter().collect();
+        }
+        let mx = mx::stacks(HOSTS, self.machine.registers_late, endpoints)?;
+        let net = net::stacks(HOSTS, seed, programs);
+        let joined = |(mx, net)| Joined::new(mx, net, ETHER_TYPE);
+        Ok(mx.into_iter().zip(net).map(joined))
+    }
+
     /// Plays a round to its end; what the NICs counted in the measurement.
     fn play(
         &self,
         plan: &Plan,
-        world: &mut Simulation<MxStack, Holds>,
+        world: &mut Simulation<Stacks, Holds>,
         (before, after): (Moderation, Moderation),
-    ) -> NicRecord {
+    ) -> Result<NicRecord> {
         let at = |seconds: f64| Instant::from_nanos((seconds * 1e9) as u64);
         world.run(at(plan.warmup_s));
         let first: Vec<_> = (0..HOSTS).map(|host| counted(world, host)).collect();
         world.hosts.iter_mut().for_each(|host| host.device.observer = Holds::default());
         if before != after {
             world.run(at(plan.warmup_s + plan.duration_s / 2.0));
-            world.set_moderation(after);
+            for host in 0..HOSTS {
+                world.set_moderation(host, self.host(host, after)?.0.moderation);
+            }
         }
         let end = at(plan.warmup_s + plan.duration_s);
         world.run(end);
-        let port = |(host, first): (usize, (Counters, Busy, u64))| {
-            let (counters, busy, lost) = counted(world, host);
-            let counters = counters - first.0;
+        let mut ports = Vec::new();
+        for (host, (earlier, busy, lost)) in first.into_iter().enumerate() {
+            let (counters, busy_now, lost_now) = counted(world, host);
             let holds = std::mem::take(&mut world.hosts[host].device.observer);
-            PortRecord {
+            ports.push(PortRecord {
                 name: format!("{}0", lab::names(HOSTS)[host]),
-                setting: self
-                    .host(host, after)
-                    .map_or_else(|_| String::new(), |(nic, _)| nic.moderation.to_string()),
+                setting: self.host(host, after)?.0.moderation.to_string(),
                 holds: Distribution::of(&holds.0, 1),
-                busy_ns: Some(busy_since(busy, first.1)),
-                link_lost: lost - first.2,
-                ..PortRecord::counted(&counters)
-            }
-        };
-        let ports = first.into_iter().enumerate().map(port).collect();
+                busy_ns: Some(busy_since(busy_now, busy)),
+                cores: self.machine.cores,
+                link_lost: lost_now - lost,
+                ..PortRecord::counted(&(counters - earlier))
+            });
+        }
         world.run(end + LINGER);
-        NicRecord { ports, ..NicRecord::default() }
+        Ok(NicRecord { ports, ..NicRecord::default() })
     }
 }
 
 /// What a NIC and the cores of its host have counted, and frames that did not reach it.
-fn counted(world: &Simulation<MxStack, Holds>, host: usize) -> (Counters, Busy, u64) {
+fn counted(world: &Simulation<Stacks, Holds>, host: usize) -> (Counters, Busy, u64) {
     let it = &world.hosts[host];
     (it.device.counters(), it.busy(), world.lost(host))
 }
@@ -271,42 +313,58 @@ fn busy_since(busy: Busy, earlier: Busy) -> [u64; Activity::ALL.len()] {
 }
 
 /// The endpoint of an agent, and its program.
-fn endpoint(
-    host: usize,
-    spec: &AgentSpec,
-    agents: usize,
-    number: usize,
-    machine: &Machine,
-) -> Result<EndpointSpec> {
-    let (_, mx) = spec.mx().map_err(NotMeasured)?;
-    let MxSpec { endpoint, message_bytes, in_flight, marks, mark_early, .. } = *mx;
-    let workload = spec.workload.build(spec.transport().framing(), spec.seed);
-    let keeps = WorkloadProgram::KEEPS;
-    let driver = WorkloadDriver::new(workload, spec.window(), keeps, spec.series);
-    let connections = spec.workload.connections();
+fn endpoint(host: usize, core: usize, spec: &AgentSpec, machine: &Machine) -> Result<EndpointSpec> {
+    let (_, settings) = spec.mx().map_err(NotMeasured)?;
+    let MxSpec { endpoint, message_bytes, in_flight, marks, mark_early, .. } = *settings;
     let bytes = u64::from(message_bytes);
     let usual = Config::default();
-    let config =
-        Config { marks: marks.0, mark_early, ack_every: machine.ack_every(bytes, &usual), ..usual };
+    let ack_every = machine.ack_every(bytes, &usual);
+    let config = Config { marks: marks.0, mark_early, ack_every, ..usual };
     let places = (ROOM_BYTES / bytes.max(1)).clamp(*PLACES.start(), *PLACES.end());
+    let driver = driver(spec, WorkloadProgram::KEEPS);
+    let connections = spec.workload.connections();
+    let program = WorkloadProgram::new(driver, connections, in_flight as usize);
     Ok(EndpointSpec {
         host,
-        core: number / HOSTS,
+        core,
         endpoint,
         config,
-        // The peer of a client has the same number; a server has all clients for peers.
-        peers: (0..agents)
-            .filter(|peer| peer / HOSTS == number / HOSTS && *peer != number)
-            .collect(),
+        peers: Vec::new(),
         receives: (places as usize, bytes),
-        program: Box::new(WorkloadProgram::new(driver, connections, in_flight as usize)),
+        program: Box::new(program),
     })
 }
 
+fn driver(spec: &AgentSpec, keeps: usize) -> WorkloadDriver {
+    let workload = spec.workload.build(spec.transport().framing(), spec.seed);
+    WorkloadDriver::new(workload, spec.window(), keeps, spec.series)
+}
+
+/// A program with sockets. It sleeps while it waits.
+fn program(host: usize, core: usize, spec: &AgentSpec) -> Result<ProgramSpec> {
+    let transport = spec.transport();
+    let binding = match (transport, spec.workload.is_server()) {
+        (Transport::Packet, _) => Binding::Interface,
+        (_, true) => Binding::Port(spec.socket_address().map_err(NotMeasured)?.port()),
+        (_, false) => Binding::Peer {
+            host: 1 - host,
+            port: spec.socket_address().map_err(NotMeasured)?.port(),
+            connections: spec.workload.connections(),
+        },
+    };
+    let process = Process { core, blocks: true };
+    Ok(ProgramSpec { host, process, transport, binding, driver: driver(spec, usize::MAX) })
+}
+
 /// What an agent has measured.
-fn record(stack: &mut MxStack, process: usize, spec: &AgentSpec, part: Part) -> Result<Record> {
-    let program: Option<&mut WorkloadProgram> = stack.program(process);
-    let driver = &mut program.context("a process of the model has another program")?.driver;
+fn record(stacks: &mut Stacks, process: usize, spec: &AgentSpec, part: Part) -> Result<Record> {
+    let driver = if is_mx(spec) {
+        let program: Option<&mut WorkloadProgram> = stacks.one.program(process);
+        program.map(|program| &mut program.driver)
+    } else {
+        stacks.other.driver(process)
+    };
+    let driver = driver.context("a process of the model has another program")?;
     if let Some(why) = driver.failure() {
         bail!(NotMeasured(format!("{part:?}: {why}").to_lowercase()));
     }
