@@ -321,8 +321,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
             *nic_at = Some(at);
             self.calendar.plan(at, Occurrence::Nic(host));
         }
-        // What is overdue a process finds by itself when it has time.
-        if let Some(at) = stack.deadline(self.now).filter(|at| *at > self.now)
+        if let Some(at) = stack.deadline(self.now)
             && timer_at.is_none_or(|planned| at < planned)
         {
             *timer_at = Some(at);

@@ -62,6 +62,8 @@ pub struct PortMeasurement {
 /// Parts of the time in which a host's processors were busy, where what they do costs time.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct ProcessorShares {
+    /// How many processors it has.
+    pub processors: usize,
     /// Share of waking up.
     pub wakeup: f64,
     /// Share of taking interrupts.
@@ -77,10 +79,12 @@ pub struct ProcessorShares {
 }
 
 impl ProcessorShares {
-    fn of(busy: Busy, seconds: f64) -> Self {
-        let share = |activity: Activity| busy[activity as usize] as f64 / (seconds * 1e9);
+    fn of(busy: Busy, processors: usize, seconds: f64) -> Self {
+        let capacity = processors as f64 * seconds * 1e9;
+        let share = |activity: Activity| busy[activity as usize] as f64 / capacity;
         let all: f64 = Activity::ALL.into_iter().map(share).sum();
         Self {
+            processors,
             wakeup: share(Activity::Wakeup),
             interrupt: share(Activity::Interrupt),
             receive: share(Activity::Receive),
@@ -384,7 +388,7 @@ fn ports(nic: &NicRecord, seconds: f64) -> Vec<PortMeasurement> {
         ring_full: port.ring_full,
         refused: port.refused,
         link_lost: lost - port.link_lost,
-        processor: port.busy_ns.map(|busy| ProcessorShares::of(busy, seconds * port.cores as f64)),
+        processor: port.busy_ns.map(|busy| ProcessorShares::of(busy, port.cores, seconds)),
     };
     nic.ports.iter().map(port).collect()
 }

@@ -69,7 +69,8 @@ fn receive_ns(cells: Cells<'_>) -> Option<f64> {
     let port = cell.ports.iter().max_by_key(|port| port.packets)?;
     let processor = port.processor?;
     let busy = processor.wakeup + processor.interrupt + processor.receive;
-    (port.packets > 0).then(|| busy * cell.seconds * 1e9 / port.packets as f64)
+    let busy_ns = busy * processor.processors as f64 * cell.seconds * 1e9;
+    (port.packets > 0).then(|| busy_ns / port.packets as f64)
 }
 
 /// The most answers a second, over all numbers of clients.

@@ -103,6 +103,7 @@ pub trait Stack {
     /// A process has done something of its own.
     fn done(&mut self, now: Instant, process: usize, action: Self::StepAction);
 
-    /// When a process has something to do if nothing comes before.
+    /// When a process has something to do if nothing comes before, after `now`: what is overdue it
+    /// finds by itself when it has time.
     fn deadline(&self, now: Instant) -> Option<Instant>;
 }

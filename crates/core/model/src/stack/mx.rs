@@ -557,10 +557,8 @@ impl Stack for MxStack {
     }
 
     fn deadline(&self, now: Instant) -> Option<Instant> {
-        let of = |channel: &Channel| {
-            let until = channel.program.until().filter(|until| *until > now);
-            [channel.engine.deadline(), until].into_iter().flatten().min()
-        };
-        self.channels.iter().filter_map(of).min()
+        let of = |channel: &Channel| [channel.engine.deadline(), channel.program.until()];
+        // What is overdue would hide what is not.
+        self.channels.iter().flat_map(of).flatten().filter(|at| *at > now).min()
     }
 }
