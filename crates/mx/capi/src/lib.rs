@@ -21,18 +21,6 @@
 //! earmark_mx_finalize();
 //! ```
 //!
-//! ```text
-//! abi.rs                       types of the header, and their layouts
-//! codes.rs                     what calls return, how requests end, and what both mean
-//! library.rs, open.rs          the library, endpoints, their settings
-//! peers.rs                     connecting, addresses, contexts of peers, hosts by name
-//! transfer.rs                  sends and receives
-//! completion.rs                test, wait, peek, cancel, forget, wakeup
-//! probe.rs, info.rs            messages that no receive has taken; figures
-//! guard.rs, handles.rs         errors and panics; handles that are checked
-//! memory.rs                    memory of the user, and messages in it
-//! ```
-//!
 //! # What a C program cannot break
 //!
 //! A handle is a number that looks like a pointer: it is looked up, never followed, and no two

@@ -39,12 +39,6 @@ pub struct Observer {
     look: Arc<dyn Fn() -> Option<EndpointReport> + Send + Sync>,
 }
 
-impl std::fmt::Debug for Observer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Observer").field("address", &self.address).finish_non_exhaustive()
-    }
-}
-
 impl Observer {
     pub(super) fn new(
         address: Address,

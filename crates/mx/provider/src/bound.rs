@@ -1,9 +1,8 @@
 //! The endpoints that are bound to a queue or a counter.
 
-use std::fmt::Debug;
 use std::sync::{Arc, PoisonError, RwLock};
 
-pub(crate) trait Driven: Debug + Send + Sync {
+pub(crate) trait Driven: Send + Sync {
     fn progress(&self);
 
     /// Has it ring when the next request ends; false if one has ended, or if it is broken.
@@ -11,7 +10,7 @@ pub(crate) trait Driven: Debug + Send + Sync {
 }
 
 /// The endpoints whose ends a queue or a counter tells.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Bound(RwLock<Vec<Arc<dyn Driven>>>);
 
 impl Bound {

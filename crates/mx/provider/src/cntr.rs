@@ -13,7 +13,7 @@ use crate::abi::objects::{CntrAttr, CntrOps, FidCntr, FidDomain};
 use crate::abi::{arg_ref, fid_ref, fid_take, out};
 use crate::bound::Bound;
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Counter {
     ended: AtomicU64,
     failed: AtomicU64,
@@ -35,8 +35,7 @@ pub(crate) struct Cntr {
 
 static FID: FidOps = FidOps { close, ..FidOps::REFUSES };
 
-static OPS: CntrOps =
-    CntrOps { size: size_of::<CntrOps>(), read, readerr, add, set, wait, adderr, seterr };
+static OPS: CntrOps = CntrOps { read, readerr, add, set, wait, adderr, seterr, ..CntrOps::REFUSES };
 
 pub(crate) unsafe extern "C" fn open(
     _domain: *mut FidDomain,
@@ -62,37 +61,28 @@ unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
     0
 }
 
-unsafe extern "C" fn read(cntr: *mut FidCntr) -> u64 {
-    let counter = &fid_ref!(cntr, Cntr).counter;
-    counter.bound.progress();
-    counter.ended.load(Ordering::Relaxed)
+macro_rules! calls {
+    ($field:ident: $read:ident, $add:ident, $set:ident) => {
+        unsafe extern "C" fn $read(cntr: *mut FidCntr) -> u64 {
+            let counter = &fid_ref!(cntr, Cntr).counter;
+            counter.bound.progress();
+            counter.$field.load(Ordering::Relaxed)
+        }
+
+        unsafe extern "C" fn $add(cntr: *mut FidCntr, value: u64) -> c_int {
+            fid_ref!(cntr, Cntr).counter.$field.fetch_add(value, Ordering::Relaxed);
+            0
+        }
+
+        unsafe extern "C" fn $set(cntr: *mut FidCntr, value: u64) -> c_int {
+            fid_ref!(cntr, Cntr).counter.$field.store(value, Ordering::Relaxed);
+            0
+        }
+    };
 }
 
-unsafe extern "C" fn readerr(cntr: *mut FidCntr) -> u64 {
-    let counter = &fid_ref!(cntr, Cntr).counter;
-    counter.bound.progress();
-    counter.failed.load(Ordering::Relaxed)
-}
-
-unsafe extern "C" fn add(cntr: *mut FidCntr, value: u64) -> c_int {
-    fid_ref!(cntr, Cntr).counter.ended.fetch_add(value, Ordering::Relaxed);
-    0
-}
-
-unsafe extern "C" fn set(cntr: *mut FidCntr, value: u64) -> c_int {
-    fid_ref!(cntr, Cntr).counter.ended.store(value, Ordering::Relaxed);
-    0
-}
-
-unsafe extern "C" fn adderr(cntr: *mut FidCntr, value: u64) -> c_int {
-    fid_ref!(cntr, Cntr).counter.failed.fetch_add(value, Ordering::Relaxed);
-    0
-}
-
-unsafe extern "C" fn seterr(cntr: *mut FidCntr, value: u64) -> c_int {
-    fid_ref!(cntr, Cntr).counter.failed.store(value, Ordering::Relaxed);
-    0
-}
+calls!(ended: read, add, set);
+calls!(failed: readerr, adderr, seterr);
 
 unsafe extern "C" fn wait(cntr: *mut FidCntr, threshold: u64, timeout: c_int) -> c_int {
     let counter = &fid_ref!(cntr, Cntr).counter;

@@ -49,7 +49,7 @@ pub(crate) struct Failure {
     pub(crate) excess: usize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Queue {
     entries: Mutex<VecDeque<Entry>>,
     /// How many they are: a thread that looks in vain, again and again, takes no lock.
@@ -343,8 +343,8 @@ unsafe extern "C" fn signal(cq: *mut FidCq) -> c_int {
     0
 }
 
-unsafe extern "C" fn strerror(
-    _cq: *mut Fid,
+pub(crate) unsafe extern "C" fn strerror(
+    _queue: *mut Fid,
     error: c_int,
     _data: *const c_void,
     buffer: *mut c_char,

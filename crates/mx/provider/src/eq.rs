@@ -2,7 +2,7 @@
 //! to them.
 
 use std::collections::VecDeque;
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::abi::constants::{FI_CLASS_EQ, FI_ETOOSMALL, FI_PEEK};
 use crate::abi::fid::{Fid, FidOps, close};
 use crate::abi::objects::{EqAttr, EqOps, FidEq, FidFabric};
 use crate::abi::{arg_ref, fid_ref, out};
-use crate::av::give_text;
+use crate::cq::strerror;
 
 #[derive(Default)]
 struct Queue {
@@ -28,7 +28,7 @@ struct Eq {
 
 static FID: FidOps = FidOps { close: close::<Eq>, ..FidOps::REFUSES };
 
-static OPS: EqOps = EqOps { size: size_of::<EqOps>(), read, readerr, write, sread, strerror };
+static OPS: EqOps = EqOps { read, readerr, write, sread, strerror, ..EqOps::REFUSES };
 
 pub(crate) unsafe extern "C" fn open(
     _fabric: *mut FidFabric,
@@ -118,15 +118,4 @@ unsafe extern "C" fn write(
 
 unsafe extern "C" fn readerr(_eq: *mut FidEq, _entry: *mut c_void, _flags: u64) -> isize {
     -(EAGAIN as isize)
-}
-
-unsafe extern "C" fn strerror(
-    _eq: *mut Fid,
-    error: c_int,
-    _data: *const c_void,
-    buffer: *mut c_char,
-    length: usize,
-) -> *const c_char {
-    give_text(&std::io::Error::from_raw_os_error(error).to_string(), buffer, length);
-    buffer
 }

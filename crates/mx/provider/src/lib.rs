@@ -11,16 +11,6 @@
 //! FI_PROVIDER_PATH=target/release FI_PROVIDER=earmark EARMARK_PORT=packet:eth0 mpirun ./program
 //! ```
 //!
-//! ```text
-//! fi_getinfo ─▶ info/        hints against what is offered
-//! fi_fabric, fi_domain       fabric.rs, domain/
-//! fi_av_*                    av.rs        addresses, by number
-//! fi_endpoint                endpoint/    sends and receives, as requests of an MX endpoint
-//! fi_mr_*                    mr.rs        memory that peers may write to and read from
-//! fi_cq_*, fi_cntr_*         cq.rs, cntr.rs: reading one drives the endpoints that are bound to it
-//! fi_eq_*                    eq.rs
-//! ```
-//!
 //! | libfabric | MX |
 //! |---|---|
 //! | a tag of 63 bits, or none | match information: the top bit says which (`bits.rs`) |

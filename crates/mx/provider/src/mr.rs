@@ -26,7 +26,7 @@ struct Mr {
 
 static FID: FidOps = FidOps { close: close::<Mr>, ..FidOps::REFUSES };
 
-pub(crate) static OPS: MrOps = MrOps { size: size_of::<MrOps>(), reg, regv, regattr };
+pub(crate) static OPS: MrOps = MrOps { reg, regv, regattr, ..MrOps::REFUSES };
 
 fn register(
     domain: *mut Fid,
@@ -84,16 +84,9 @@ unsafe extern "C" fn regattr(
     place: *mut *mut Fid,
 ) -> c_int {
     let Some(attr) = arg_ref!(attr) else { return -EINVAL };
-    let Some(part) = arg_ref!(attr.iov).filter(|_| attr.iov_count == 1) else { return -EINVAL };
-    register(
-        domain,
-        part.iov_base,
-        part.iov_len,
-        attr.access,
-        attr.requested_key,
-        attr.context,
-        place,
-    )
+    let MrAttr { iov, iov_count, access, requested_key, context, .. } = *attr;
+    let Some(part) = arg_ref!(iov).filter(|_| iov_count == 1) else { return -EINVAL };
+    register(domain, part.iov_base, part.iov_len, access, requested_key, context, place)
 }
 
 impl Drop for Mr {

@@ -12,17 +12,6 @@
 //! | led | drives, sleeps on the port without timers | looks after each `LEASE`, sees to timers |
 //! | led for long | drives, sets its own timers | sleeps until its bell rings |
 //!
-//! | from | event | to | action |
-//! |---|---|---|---|
-//! | idle | a request, a test, a completion queue that is read | polled | |
-//! | idle, polled | a thread begins to wait: [`Leadership::lead`] | led | |
-//! | led, led for long | another begins to wait: [`Leadership::follow`] | same | it sleeps |
-//! | led | [`LONG`] leases pass: [`Leadership::stand_by`] | led for long | leader sets a timer |
-//! | led | the leader leaves: [`Leadership::step_down`] | polled | wake a follower |
-//! | led for long | the leader leaves | polled | wake a follower, the progress thread |
-//! | polled | no call for a `LEASE`: [`Leadership::is_over`] | idle | |
-//! | polled | the program sleeps: [`Leadership::release`] | idle | wake the progress thread |
-//!
 //! Each look takes the processor from a program that polls.
 //!
 //! The machine has no clock and does no I/O but to ring; its owner has the lock of the endpoint.

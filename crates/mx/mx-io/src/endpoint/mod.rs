@@ -7,21 +7,12 @@
 //!                one lock: engine + port + completions
 //! ```
 //!
-//! # Which thread drives
-//!
 //! A thread that sends hands its frames to the port itself. The first thread that waits leads: it
 //! receives what comes, for itself and for others, and sleeps on the port's own descriptor, so that
 //! an interrupt wakes the thread that wants the message and no other. Further threads that wait
-//! follow: they sleep until the leader has completed their request.
-//!
-//! The progress thread drives while no thread waits, so that acknowledgements, retransmissions and
-//! pulls never depend on the application; `leadership.rs` has the states. With [`Progress::Manual`]
-//! there is none, and the application has to call [`Endpoint::progress`] often enough.
-//!
-//! # How to wait
-//!
-//! [`WaitMode::Sleep`] costs no CPU time, and whatever it takes to wake a core. [`WaitMode::Spin`]
-//! looks again and again. [`WaitMode::Hybrid`] spins for a while and then sleeps.
+//! follow: they sleep until the leader has completed their request. The progress thread drives
+//! while no thread waits (`leadership.rs`); with [`Progress::Manual`] there is none, and the
+//! application has to call [`Endpoint::progress`] often enough.
 
 mod completions;
 mod core;

@@ -24,7 +24,6 @@ use super::{
 };
 
 /// A port with a way within this host.
-#[derive(Debug)]
 pub struct LocalPort<P> {
     outer: P,
     shm: ShmPort,

@@ -1,29 +1,18 @@
 //! Ports: how MX frames leave and arrive.
 //!
-//! | port | frames travel | frames that come | when |
-//! |---|---|---|---|
-//! | [`packet`] | through an Ethernet interface | shared ring | by default; takes `CAP_NET_RAW` |
-//! | [`udp`] | in datagrams | system call | where raw sockets are not allowed |
-//! | [`tcp_bulk`] | with data over TCP, others by another port | both | for bandwidth |
-//! | [`shm`] | through shared memory | shared ring | between endpoints of one host |
-//! | [`local`] | by another port, or `shm` | both | by default, see [`open`] |
-//! | `virtio`, a feature | straight onto a NIC of ours | shared ring | in a lab, for moderation |
-//! | [`wire`] | within this process | lock | in tests |
+//! | port | frames travel | when |
+//! |---|---|---|
+//! | [`packet`] | through an Ethernet interface | by default; takes `CAP_NET_RAW` |
+//! | [`udp`] | in datagrams | where raw sockets are not allowed |
+//! | [`tcp_bulk`] | with data over TCP, others by another port | for bandwidth |
+//! | [`shm`] | through shared memory | between endpoints of one host |
+//! | [`local`] | by another port, or `shm` | by default, see [`open`] |
+//! | `virtio`, a feature | straight onto a NIC of ours | in a lab, for moderation |
+//! | [`wire`] | within this process | in tests |
+//! | [`faulty`] | by another port, which it makes faults with | in tests |
 //!
-//! [`faulty`] wraps any of them and loses, doubles or reorders frames on purpose.
-//!
-//! Whatever the kind, a [`Port`] belongs to one endpoint: it takes frames for that number, drops
-//! those for others, and is the only one of its address and number: on an interface that several
-//! endpoints share, a [`Claim`] makes sure of that.
-//!
-//! # Frames out
-//!
-//! [`Port::transmit`] asks for one frame after the other, which is written where it leaves from,
-//! and hands over as many as it can with one system call. What the kernel did not take stays in the
-//! port and goes first the next time, so a frame that was written is neither lost nor sent twice by
-//! the port. [`Transmitted::Full`] says that this happened, and when to call again.
-//!
-//! # Frames in
+//! A [`Port`] belongs to one endpoint: it drops frames for others, and is the only one of its
+//! address and number, of which a [`Claim`] makes sure where several share an interface.
 //!
 //! One who spins calls [`Port::receive`] again and again. One who sleeps
 //!
@@ -33,14 +22,8 @@
 //! 3. [clears](Port::clear) the port, which also reports an interface that went away;
 //! 4. receives until fewer frames come than it has asked for, and begins anew.
 //!
-//! A frame of a large message that more frames follow may wake no thread: it is received when
-//! another one comes, or when a thread looks.
-//!
-//! # Limits
-//!
-//! A frame that a receiver has no room for is lost, as on any wire; [`PortCounters::overrun`] tells
-//! how many were. Frames between two endpoints of one interface do not come back from the wire, so
-//! they take another way ([`local`]).
+//! A frame of a large message that more frames follow may wake no thread. One that a receiver has
+//! no room for is lost, as on any wire, and [counted](PortCounters::overrun).
 
 mod again;
 mod claim;

@@ -41,16 +41,6 @@ pub struct UdpPort {
     counters: PortCounters,
 }
 
-impl std::fmt::Debug for UdpPort {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("UdpPort")
-            .field("name", &self.name)
-            .field("endpoint", &self.endpoint)
-            .field("mtu", &MTU)
-            .finish_non_exhaustive()
-    }
-}
-
 impl UdpPort {
     /// Opens a socket in the network of this thread. Frames leave from the address `local` of this
     /// host and its UDP port; 0 is any that is free.

@@ -171,7 +171,7 @@ fn endpoint_talks_to_itself_and_is_the_only_one_of_its_number() {
         }));
         came == 1
     });
-    let taken = ShmPort::open(NIC, A, ShmSettings::new(scope, 1500)).unwrap_err().to_string();
+    let taken = ShmPort::open(NIC, A, ShmSettings::new(scope, 1500)).err().unwrap().to_string();
     let by = format!("3 of 02:00:00:00:00:07: it is taken by process {}", std::process::id());
     assert!(taken.contains(&by), "{taken}");
     drop(port);

@@ -165,7 +165,7 @@ fn endpoints_of_one_interface_get_their_own_frames() {
     let veth = Veth::new(1500);
     let mut a = ok(veth.port(0, A));
     let mut b = [1, 2].map(|endpoint| ok(veth.port(1, endpoint)));
-    let taken = veth.port(1, 2).unwrap_err().to_string();
+    let taken = veth.port(1, 2).err().unwrap().to_string();
     assert!(taken.contains("endpoint 2 of m0: it is taken by process"), "{taken}");
     // The other host has numbers of its own.
     ok(veth.port(0, 2));
@@ -193,7 +193,7 @@ fn interface_that_goes_down_is_named_and_works_when_it_is_back() {
     a.clear().unwrap();
     let down = offer(&mut a, to, false).unwrap_err().to_string();
     assert_eq!(down, "send through m0: the interface is down; bring it up: ip link set m0 up");
-    let opened = veth.port(0, 4).unwrap_err();
+    let opened = veth.port(0, 4).err().unwrap();
     assert!(matches!(opened, PortError::Down { .. }), "{opened}");
 
     veth.ip(0, "link set m0 up");
@@ -235,7 +235,7 @@ fn smaller_mtu_is_reported_and_holds_no_other_frame_up() {
 fn interface_without_an_address_is_refused() {
     let host = ok(Host::create("a", &[Station::new("a", 1)]));
     let open = |name: &str| ok(host.enter_net(|| PacketPort::open(name, 1)));
-    assert!(open("no-such").unwrap_err().to_string().contains("no-such"));
+    assert!(open("no-such").err().unwrap().to_string().contains("no-such"));
     // The loopback has one, of zeros, and more MTU than a port.
     assert_eq!(ok(open("lo")).mtu(), 9216);
 }

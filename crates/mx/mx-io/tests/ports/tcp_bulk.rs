@@ -293,6 +293,6 @@ fn address_of_another_host_is_refused() {
     let elsewhere = Ipv4Addr::new(192, 0, 2, 1);
     let index = plain.index();
     let opened = veth.enter(0, || TcpBulkPort::new(plain, index, elsewhere));
-    let error = opened.unwrap_err().to_string();
+    let error = opened.err().unwrap().to_string();
     assert!(error.contains("192.0.2.1") && error.contains("ip -4 -brief address"), "{error}");
 }

@@ -39,7 +39,6 @@ macro_rules! c_table {
 
         impl $Name {
             /// Every call says that it is not there.
-            #[allow(dead_code, reason = "some tables are complete")]
             pub(crate) const REFUSES: Self = Self {
                 size: size_of::<Self>(),
                 $($call: {

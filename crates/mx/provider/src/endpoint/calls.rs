@@ -200,110 +200,69 @@ macro_rules! table {
             $ops { size: size_of::<$ops>(), $($field: $call),* };
 
         unsafe extern "C" fn recv(
-            ep: *mut FidEp,
-            buffer: *mut u8,
-            length: usize,
-            _desc: *mut c_void,
-            peer: u64,
-            $($in: u64,)*
-            context: *mut c_void,
+            ep: *mut FidEp, buffer: *mut u8, length: usize, _desc: *mut c_void, peer: u64,
+            $($in: u64,)* context: *mut c_void,
         ) -> isize {
             let memory = borrow_iov!(one, buffer, length);
             plain(ep, Direction::In, $incoming, Call::new(memory, peer, None, context))
         }
 
         unsafe extern "C" fn recvv(
-            ep: *mut FidEp,
-            list: *const iovec,
-            _desc: *mut *mut c_void,
-            count: usize,
-            peer: u64,
-            $($in: u64,)*
-            context: *mut c_void,
+            ep: *mut FidEp, list: *const iovec, _desc: *mut *mut c_void, count: usize, peer: u64,
+            $($in: u64,)* context: *mut c_void,
         ) -> isize {
             let Some(memory) = borrow_iov!(of, list, count) else { return -(EINVAL as isize) };
             plain(ep, Direction::In, $incoming, Call::new(memory, peer, None, context))
         }
 
         unsafe extern "C" fn recvmsg(
-            ep: *mut FidEp,
-            message: *const $message,
-            flags: u64,
+            ep: *mut FidEp, message: *const $message, flags: u64,
         ) -> isize {
             described(ep, Direction::In, message, flags)
         }
 
         unsafe extern "C" fn send(
-            ep: *mut FidEp,
-            buffer: *const u8,
-            length: usize,
-            _desc: *mut c_void,
-            peer: u64,
-            $($out: u64,)*
-            context: *mut c_void,
+            ep: *mut FidEp, buffer: *const u8, length: usize, _desc: *mut c_void, peer: u64,
+            $($out: u64,)* context: *mut c_void,
         ) -> isize {
             let memory = borrow_iov!(one, buffer.cast_mut(), length);
             plain(ep, Direction::Out, $outgoing, Call::new(memory, peer, None, context))
         }
 
         unsafe extern "C" fn sendv(
-            ep: *mut FidEp,
-            list: *const iovec,
-            _desc: *mut *mut c_void,
-            count: usize,
-            peer: u64,
-            $($out: u64,)*
-            context: *mut c_void,
+            ep: *mut FidEp, list: *const iovec, _desc: *mut *mut c_void, count: usize, peer: u64,
+            $($out: u64,)* context: *mut c_void,
         ) -> isize {
             let Some(memory) = borrow_iov!(of, list, count) else { return -(EINVAL as isize) };
             plain(ep, Direction::Out, $outgoing, Call::new(memory, peer, None, context))
         }
 
         unsafe extern "C" fn sendmsg(
-            ep: *mut FidEp,
-            message: *const $message,
-            flags: u64,
+            ep: *mut FidEp, message: *const $message, flags: u64,
         ) -> isize {
             described(ep, Direction::Out, message, flags)
         }
 
         unsafe extern "C" fn inject(
-            ep: *mut FidEp,
-            buffer: *const u8,
-            length: usize,
-            peer: u64,
-            $($out: u64),*
+            ep: *mut FidEp, buffer: *const u8, length: usize, peer: u64, $($out: u64),*
         ) -> isize {
-            let (memory, context) =
-                (borrow_iov!(one, buffer.cast_mut(), length), std::ptr::null_mut());
-            injected(ep, $outgoing, Call::new(memory, peer, None, context))
+            let memory = borrow_iov!(one, buffer.cast_mut(), length);
+            injected(ep, $outgoing, Call::new(memory, peer, None, std::ptr::null_mut()))
         }
 
         unsafe extern "C" fn senddata(
-            ep: *mut FidEp,
-            buffer: *const u8,
-            length: usize,
-            _desc: *mut c_void,
-            data: u64,
-            peer: u64,
-            $($out: u64,)*
-            context: *mut c_void,
+            ep: *mut FidEp, buffer: *const u8, length: usize, _desc: *mut c_void, data: u64,
+            peer: u64, $($out: u64,)* context: *mut c_void,
         ) -> isize {
             let memory = borrow_iov!(one, buffer.cast_mut(), length);
             plain(ep, Direction::Out, $outgoing, Call::new(memory, peer, Some(data), context))
         }
 
         unsafe extern "C" fn injectdata(
-            ep: *mut FidEp,
-            buffer: *const u8,
-            length: usize,
-            data: u64,
-            peer: u64,
-            $($out: u64),*
+            ep: *mut FidEp, buffer: *const u8, length: usize, data: u64, peer: u64, $($out: u64),*
         ) -> isize {
-            let (memory, context) =
-                (borrow_iov!(one, buffer.cast_mut(), length), std::ptr::null_mut());
-            injected(ep, $outgoing, Call::new(memory, peer, Some(data), context))
+            let memory = borrow_iov!(one, buffer.cast_mut(), length);
+            injected(ep, $outgoing, Call::new(memory, peer, Some(data), std::ptr::null_mut()))
         }
     };
 }

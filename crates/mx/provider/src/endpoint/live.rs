@@ -60,12 +60,6 @@ pub(crate) struct Live {
     settings: &'static ProviderSettings,
 }
 
-impl std::fmt::Debug for Live {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Live").field("address", &self.address).finish_non_exhaustive()
-    }
-}
-
 impl Driven for Live {
     fn progress(&self) {
         self.pass_on();

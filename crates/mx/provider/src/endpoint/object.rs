@@ -19,7 +19,7 @@ pub(crate) struct Ep {
 }
 
 /// Where operations of one direction are completed.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct CompletionSide {
     pub(crate) queue: Option<Arc<Queue>>,
     pub(crate) counter: Option<Arc<Counter>>,
@@ -52,7 +52,7 @@ impl CompletionSide {
 }
 
 /// What an endpoint is made of before it is enabled.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Setup {
     pub(super) addresses: Option<Arc<Addresses>>,
     pub(super) tx: CompletionSide,

@@ -54,12 +54,6 @@ struct FaultInjector {
     held: Option<(Outgoing, Vec<u8>)>,
 }
 
-impl std::fmt::Debug for FaultyPort {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FaultyPort").field("rules", &self.injector.rules).finish_non_exhaustive()
-    }
-}
-
 impl FaultyPort {
     /// Wraps a port.
     #[must_use]

@@ -4,21 +4,17 @@
 //! needs no system call. The kernel queues only those for this address and endpoint (`filter.rs`).
 //!
 //! Frames of large messages have a socket and a ring of their own, on which no thread sleeps:
-//! waking a thread for each costs their sender's core more than the frame itself, if that core is
-//! also where they arrive, and helps no one. The last of those that were asked for comes through
-//! the first socket, too, where it only wakes who sleeps there. The kernel serves the socket first
-//! that was bound last; so when the signal is seen the frame is there.
+//! waking one for each costs more than the frame itself, and helps no one. The last of those that
+//! were asked for comes through the first socket, too, where it only wakes who sleeps there. The
+//! kernel serves the socket first that was bound last; so when the signal is seen the frame is
+//! there.
 //!
 //! Frames that go are copied by one system call for up to 64 of them, past the queueing discipline
 //! of the interface, which is there for traffic that does not pace itself. A shared ring in this
-//! direction, too, was tried: through a veth, it costs a frame about a tenth more than `sendmmsg`
-//! does and a single frame a quarter more than `send`, because the kernel then has to keep pages of
-//! the ring alive for as long as the frame is under way, and copies them where it cannot.
+//! direction costs more: the kernel has to keep pages of it alive while a frame is under way.
 //!
-//! An interface without a carrier takes no frames: the port is full until the cable is back.
-//!
-//! The port needs `CAP_NET_RAW` in the network namespace of its interface, only to be opened. It
-//! stays in that namespace wherever it is used afterwards.
+//! An interface without a carrier takes no frames. The port needs `CAP_NET_RAW` in the network
+//! namespace of its interface, only to be opened, and stays there wherever it is used afterwards.
 
 mod filter;
 mod packet_socket;
@@ -67,17 +63,6 @@ pub struct PacketPort {
     outbox: Outbox,
     counters: PortCounters,
     _claim: Claim,
-}
-
-impl std::fmt::Debug for PacketPort {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PacketPort")
-            .field("name", &self.name)
-            .field("nic", &self.nic)
-            .field("endpoint", &self.endpoint)
-            .field("mtu", &self.mtu)
-            .finish_non_exhaustive()
-    }
 }
 
 impl PacketPort {
@@ -319,7 +304,7 @@ mod tests {
 
     #[test]
     fn missing_interface_is_named() {
-        let error = PacketPort::open("no-such-device", 1).unwrap_err();
+        let error = PacketPort::open("no-such-device", 1).err().unwrap();
         assert!(error.to_string().contains("no-such-device"), "{error}");
     }
 
@@ -333,7 +318,7 @@ mod tests {
             }
             PacketPort::open("lo", 77)
         });
-        let error = outcome.join().unwrap().unwrap_err();
+        let error = outcome.join().unwrap().err().unwrap();
         assert!(matches!(error, PortError::NotAllowed { .. }), "{error}");
         assert!(error.to_string().contains("CAP_NET_RAW, or use udp:"), "{error}");
     }

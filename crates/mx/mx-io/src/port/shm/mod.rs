@@ -7,42 +7,29 @@
 //! ```
 //!
 //! Each port listens on a unix socket with an abstract name, which says scope, NIC and endpoint. A
-//! port that has a frame for another connects to it once and passes a ring (`ring.rs`, `link.rs`);
-//! two that talk have one in each direction. A frame is copied into the ring and out of it, and
-//! takes no system call while the receiver polls. A receiver that has armed the port is woken by a
-//! bell.
+//! port that has a frame for another connects to it once and passes a ring (`ring.rs`, `link.rs`)
+//! of 512 KiB. A frame takes no system call while the receiver polls; one that has armed the port
+//! is woken by a bell. It looks into rings in which something has come of late, and hears of others
+//! by calls (`calls.rs`).
 //!
 //! Frames may be longer than the MTU: there is a [path for bulk frames](super::BulkPath) to each
 //! endpoint, once both have a connection to the other. Large messages are not in the ring if the
 //! receiver may read the memory of the sender (`remote.rs`): their announcement refers to them, and
 //! the receiver has the kernel copy them to where they belong, once.
 //!
-//! # What is lost
-//!
-//! As on a wire: frames for an endpoint that is not there, or has just died, are counted as
-//! [refused](PortCounters::refused) and forgotten; timers of MX decide what that means. A sender
-//! whose receiver has no room has to come [later](Room::Later), whatever its next frame is for.
-//! A receiver that takes nothing for 10 ms is taken to sleep: frames for it are lost, which it
-//! [counts](PortCounters::overrun), until it has taken one. What a sender has left in its ring when
-//! it dies is still received.
+//! As on a wire, frames for an endpoint that is not there, or has just died, are counted as
+//! [refused](PortCounters::refused) and forgotten. A sender whose receiver has no room has to come
+//! [later](Room::Later), whatever its next frame is for. A receiver that takes nothing for 10 ms is
+//! taken to sleep: frames for it are lost, which it [counts](PortCounters::overrun), until it has
+//! taken one. What a sender has left in its ring when it dies is still received.
 //!
 //! # Trust
 //!
-//! Any process of the network namespace may connect to an abstract name. The kernel tells whose
-//! process it is, and either side goes on only if that is its own user, or root; so endpoints of
-//! root and of another user do not talk, and a stranger who took the name first gets no frames, but
-//! has the endpoint. The other side may still be in disorder: whatever it writes is checked, its
-//! memory cannot shrink, and no call that touches its descriptors waits.
-//!
-//! A process that may connect may also say which NIC and endpoint it is, as one that may open a
-//! packet socket can.
-//!
-//! # Costs
-//!
-//! A ring has 512 KiB in each direction between any two ports that have talked. A port that polls
-//! makes a system call every 20 us to see who came and went; new rings are seen so much later. It
-//! looks into the rings in which something has come of late. One that is silent for longer costs it
-//! nothing, and calls (`calls.rs`) when that changes.
+//! Any process of the network namespace may connect to an abstract name, and say which NIC and
+//! endpoint it is, as one that may open a packet socket can. The kernel tells whose process it is,
+//! and either side goes on only if that is its own user, or root; a stranger who took the name
+//! first gets no frames, but has the endpoint. The other side may still be in disorder: whatever it
+//! writes is checked, its memory cannot shrink, and no call that touches its descriptors waits.
 
 mod calls;
 mod connections;
@@ -162,16 +149,6 @@ pub struct ShmPort {
     /// How often nothing was found since the clock was looked at.
     idle: u32,
     counters: PortCounters,
-}
-
-impl std::fmt::Debug for ShmPort {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ShmPort")
-            .field("nic", &self.nic)
-            .field("endpoint", &self.endpoint)
-            .field("settings", &self.settings)
-            .finish_non_exhaustive()
-    }
 }
 
 impl ShmPort {

@@ -1,13 +1,9 @@
 //! A port that sends the bulk of messages over TCP, and everything else by another port.
 //!
-//! The kernel carries a stream of bytes for a fraction of what as many frames cost it, since it
-//! handles up to 64 KiB as one, and so do most NICs. Short messages, and whatever a host waits for,
-//! gain nothing from it. So data go over a connection, in [bulk
-//! frames](::mx::wire::BULK_PAYLOAD) far longer than the MTU; requests, announcements, short
-//! messages and acknowledgements go over Ethernet, where NICs see their marks. The engine decides
-//! what goes which way ([`BulkPath`]); a port has a connection for each peer, in both directions.
-//!
-//! # How a connection opens
+//! The kernel carries a stream of bytes for a fraction of what as many frames cost it, and so do
+//! most NICs. Short messages, and whatever a host waits for, gain nothing from it. So data go over
+//! a connection, in [bulk frames](::mx::wire::BULK_PAYLOAD) far longer than the MTU, and all else
+//! over Ethernet, where NICs see marks. The engine decides what goes which way ([`BulkPath`]).
 //!
 //! ```text
 //!  a, which pulls or sends data           b
@@ -23,15 +19,10 @@
 //! costs a frame a second. Of two that ask at the same time, the one with the lower address is
 //! answered.
 //!
-//! # What others can do
-//!
 //! Any host may connect, and is disconnected after a second without the nonce; at most
 //! [`MAX_OPENING`] connections wait for it, of which a new one replaces the oldest. Any host on the
 //! segment may ask this port to connect to an address there, at a port from 1024 on, but to none
 //! behind a router, on another interface, or of this host alone.
-//!
-//! A spinning thread looks at connections the more rarely the more often it has done so in vain,
-//! since that takes a system call. A sleeping thread sleeps on both descriptors.
 
 mod asks;
 mod connect;
@@ -144,13 +135,6 @@ impl TcpConnection {
             Self::Opening(opening) => opening.as_fd(),
             Self::Open(_, link) => link.as_fd(),
         }
-    }
-}
-
-impl<P: Port> std::fmt::Debug for TcpBulkPort<P> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let own = self.bulk.own;
-        f.debug_struct("TcpBulkPort").field("own", &own).finish_non_exhaustive()
     }
 }
 
