@@ -286,17 +286,3 @@ fn no_endpoint(handle: earmark_mx_endpoint_t) -> Failure {
         Failure::new(Return::EARMARK_MX_BAD_ENDPOINT, text)
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_go_there_and_back() {
-        let address = Address { nic: NicId([2, 0, 0, 0xab, 0, 0x17]), endpoint: 254 };
-        let addr = addr(0, address);
-        assert_eq!(place_of(addr), address);
-        assert_eq!(nic_number(address.nic), 0x0200_00ab_0017);
-        assert_eq!(nic_of(nic_number(address.nic)), address.nic);
-    }
-}

@@ -378,10 +378,4 @@ mod tests {
         assert!(queue.take_failure().is_none());
         assert_eq!(ends(&queue, 9), Ok(vec![3]));
     }
-
-    #[test]
-    fn entries_have_the_length_of_their_format() {
-        assert_eq!([0, 1, 2, 3, 4].map(words), [1, 1, 3, 5, 6].map(Some));
-        assert_eq!(words(5), None);
-    }
 }

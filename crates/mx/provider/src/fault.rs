@@ -70,15 +70,3 @@ pub(crate) fn warn(text: &str) {
     // is no reason to end a program.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_have_a_meaning() {
-        for error in [FI_ETRUNC, FI_ENOKEY, ECANCELED, EIO] {
-            assert!(!text(error).contains("Unknown"), "{error}");
-        }
-    }
-}

@@ -55,26 +55,3 @@ impl Regions {
         self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&key);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_is_found_as_far_as_it_was_registered() {
-        let mut bytes = *b"abcdef";
-        let start = bytes.as_mut_ptr().expose_provenance();
-        let regions = Regions::default();
-        assert!(regions.add(7, Region { start, length: 6, access: FI_REMOTE_READ }));
-        assert!(!regions.add(7, Region { start, length: 1, access: 0 }), "a key is of one region");
-        let mut piece = [0; 2];
-        regions.find(7, 4, 2, false).unwrap().read(0, &mut piece);
-        assert_eq!(&piece, b"ef");
-        assert_eq!(regions.find(7, 4, 2, true).unwrap_err(), EACCES);
-        assert_eq!(regions.find(7, 5, 2, false).unwrap_err(), EACCES);
-        assert_eq!(regions.find(7, u64::MAX, 2, false).unwrap_err(), EINVAL);
-        assert_eq!(regions.find(8, 0, 1, false).unwrap_err(), FI_ENOKEY);
-        regions.remove(7);
-        assert_eq!(regions.find(7, 0, 1, false).unwrap_err(), FI_ENOKEY);
-    }
-}

@@ -78,39 +78,3 @@ impl RmaRequest {
         is_whole.then_some((request, rest))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn requests_go_there_and_back() {
-        for operation in [Operation::Write, Operation::WriteLong, Operation::Read] {
-            for data in [None, Some(0), Some(u64::MAX)] {
-                let request =
-                    RmaRequest { operation, id: 7, key: u64::MAX, offset: 5, length: 3, data };
-                let bytes = [&request.encode()[..], b"abc"].concat();
-                assert_eq!(RmaRequest::decode(&bytes), Some((request, &b"abc"[..])));
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_no_request_is_none() {
-        let request = RmaRequest {
-            operation: Operation::Write,
-            id: 7,
-            key: 1,
-            offset: 0,
-            length: 3,
-            data: None,
-        };
-        let mut bytes = [&request.encode()[..], b"ab"].concat();
-        assert_eq!(RmaRequest::decode(&bytes), None, "a byte is missing");
-        bytes.push(b'c');
-        assert!(RmaRequest::decode(&bytes).is_some());
-        assert_eq!(RmaRequest::decode(&bytes[..LENGTH - 1]), None);
-        bytes[0] = 9;
-        assert_eq!(RmaRequest::decode(&bytes), None);
-    }
-}

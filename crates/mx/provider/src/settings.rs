@@ -143,13 +143,4 @@ mod tests {
         assert_eq!(port(&[(PORT, "udp:10.0.0.1")], &[]), "udp:10.0.0.1:0");
         assert_eq!(port(&[(PORT, "udp:eth0")], &[]), "udp:eth0");
     }
-
-    #[test]
-    fn the_rest_has_defaults() {
-        let settings = with(&[], &["eth0"]).unwrap();
-        assert!(!settings.verbose && settings.faults.rules().is_empty());
-        let settings = with(&[(VERBOSE, "1"), (PEER_TIMEOUT, "7")], &["eth0"]).unwrap();
-        assert!(settings.verbose);
-        assert_eq!(settings.peer_timeout, Duration::from_secs(7));
-    }
 }

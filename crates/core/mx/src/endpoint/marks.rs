@@ -151,21 +151,3 @@ pub(super) const fn is_half_way(marks: Marks, before: u32, after: u32) -> bool {
     let frames = before + 1 + after;
     marks.marks_half_way() && frames >= LEAST_FRAMES && after == frames / 2
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_frame_of_many_is_half_way() {
-        let marks = Marks::ALL.with(Marks::HALFWAY);
-        for frames in 1..70 {
-            let half = |marks| -> alloc::vec::Vec<_> {
-                (0..frames).filter(|at| is_half_way(marks, *at, frames - 1 - at)).collect()
-            };
-            let expected = if frames < 8 { alloc::vec![] } else { alloc::vec![(frames - 1) / 2] };
-            assert_eq!(half(marks), expected, "{frames}");
-            assert_eq!(half(Marks::ALL), [0u32; 0], "{frames}");
-        }
-    }
-}

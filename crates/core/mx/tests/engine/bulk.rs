@@ -156,18 +156,6 @@ fn peer_to_which_there_is_no_path_any_more_is_lost() {
 }
 
 #[test]
-fn messages_that_begin_without_a_path_need_none() {
-    let (mut pair, [peer, _], log) = connected();
-    pair.set_bulk_path(BulkPath::Closed);
-    for length in [20_000, 200_000] {
-        send(&mut pair, peer, length);
-    }
-    pair.run(Duration::ZERO);
-    assert_eq!(received(&mut pair).len(), 2);
-    assert!(log.borrow().iter().all(|(_, length)| *length <= 1500));
-}
-
-#[test]
 fn peer_that_connects_again_has_the_path_that_there_is() {
     let (mut pair, [_, peer], log) = connected();
     pair.ends[0].close(pair.now);

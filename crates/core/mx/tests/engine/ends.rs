@@ -6,7 +6,6 @@ use std::rc::Rc;
 use crate::support::{Engine, EnginePair, frame_type, pattern, secs};
 use base::time::Duration;
 use mx::config::Config;
-use mx::endpoint::Usage;
 use mx::matching::Match;
 use mx::status::{Event, RequestError};
 use mx::wire::FrameType;
@@ -123,30 +122,6 @@ fn two_that_are_full_and_close_do_not_wait_for_each_other() {
     for end in &pair.ends {
         assert!(end.is_closed());
         assert_eq!((end.usage().unexpected_bytes, end.usage().waiting), (0, 0));
-    }
-}
-
-#[test]
-fn a_receive_of_which_the_sender_died_in_the_middle_ends() {
-    for keeps in [0, 2] {
-        let (mut pair, [to, _], _) = without(keeps, FrameType::Medium);
-        pair.ends[1].irecv(pair.now, None, Match::exact(1), vec![0; 10_000], 0).unwrap();
-        pair.ends[0].isend(pair.now, to, 1, pattern(10_000), 0).unwrap();
-        if keeps == 0 {
-            // Only what follows the missing frames comes.
-            pair.ends[0].isend(pair.now, to, 2, pattern(10), 0).unwrap();
-        }
-        pair.run(Duration::from_millis(2));
-        pair.tap = Box::new(|_, _| false);
-        pair.run(secs(6));
-        let events = pair.take(1);
-        let lost = |event: &Event<_>| matches!(event, Event::Lost(_, RequestError::Unreachable));
-        assert!(events.iter().any(lost), "{events:?}");
-        let ended = events.iter().any(|event| has_received(event, Err(RequestError::Unreachable)));
-        assert_eq!(ended, keeps == 2);
-        let mut expected = Usage::default();
-        expected.posted = usize::from(keeps == 0);
-        assert_eq!(pair.ends[1].usage(), expected);
     }
 }
 

@@ -93,24 +93,6 @@ fn one_who_has_no_room_is_only_slow() {
 }
 
 #[test]
-fn a_way_that_loses_most_frames_is_only_slow() {
-    let (mut pair, [to, from]) = EnginePair::connected(Config::default());
-    let mut random = base::prng::Prng::new(4);
-    pair.tap = Box::new(move |_, _| random.chance(300_000));
-    for (size, info) in [(10, 1), (20_000, 2), (100_000, 3)] {
-        pair.ends[1].irecv(pair.now, Some(from), Match::exact(info), vec![0; size], 0).unwrap();
-        pair.ends[0].isend(pair.now, to, info, pattern(size), 0).unwrap();
-    }
-    pair.run(secs(600));
-    let came = pair
-        .take(1)
-        .into_iter()
-        .filter(|event| matches!(event, Event::Received(_, status, _) if status.result == Ok(())));
-    assert_eq!(came.count(), 3);
-    assert!(!has_lost(&mut pair, 0, RequestError::Unreachable));
-}
-
-#[test]
 fn one_who_was_suspended_asks_before_it_gives_up() {
     let (mut pair, [to, _]) = EnginePair::connected(config());
     pair.tap = Box::new(|_, _| false);

@@ -115,18 +115,6 @@ fn a_replayed_request_breaks_nothing() {
 }
 
 #[test]
-fn sends_to_one_that_asked_and_died_end() {
-    let mut pair = EnginePair::new(config());
-    only_ask(&mut pair);
-    pair.tap = Box::new(|_, _| false);
-    let peer = pair.ends[1].peers().next().unwrap();
-    pair.ends[1].issend(pair.now, peer, 1, pattern(5), 0).unwrap();
-    pair.run(secs(6));
-    let [Event::Sent(_, status)] = &pair.take(1)[..] else { panic!() };
-    assert!(matches!(status.result, Err(RequestError::Timeout | RequestError::Unreachable)));
-}
-
-#[test]
 fn a_closing_endpoint_takes_no_peers() {
     let mut pair = EnginePair::new(config());
     pair.ends[1].close(pair.now);

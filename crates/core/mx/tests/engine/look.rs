@@ -30,18 +30,6 @@ fn beginning_of_a_message_is_known_before_it_is_received() {
 }
 
 #[test]
-fn message_to_oneself_may_be_looked_at() {
-    let mut pair = EnginePair::new(Config::default());
-    let own = pair.ends[0].address();
-    let me = pair.ends[0].connect(pair.now, own, 0, secs(1)).unwrap();
-    pair.ends[0].isend(pair.now, me, 5, pattern(100), 0).unwrap();
-    let found = pair.ends[0].probe(None, Match::exact(5)).unwrap().unwrap();
-    let mut beginning = [0; 9];
-    assert_eq!(pair.ends[0].look(found.message, &mut beginning), Some(9));
-    assert_eq!(beginning, pattern(100)[..9]);
-}
-
-#[test]
 fn receive_is_found_by_its_context() {
     let (mut pair, _) = EnginePair::connected(Config::default());
     let end = &mut pair.ends[1];

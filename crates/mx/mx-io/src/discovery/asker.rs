@@ -232,20 +232,6 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_limited_and_more_come_with_time() {
-        let (mut a, mut b) = pair();
-        let mut ask = |now, count: u64| {
-            (0..count).for_each(|nonce| a.begin(now, nonce, None));
-            carry(now, &mut a, &mut b);
-            (0..count).for_each(|nonce| drop(a.end(nonce)));
-            carry(now, &mut b, &mut a)
-        };
-        // Half of what there is.
-        assert_eq!((ask(NOW, 100), ask(NOW, 10)), (16, 0));
-        assert_eq!(ask(NOW + Duration::from_millis(30), 10), 2);
-    }
-
-    #[test]
     fn answers_to_one_leave_some_for_others() {
         let (mut a, b) = pair();
         let mut frame = [0; MAX_FRAME];

@@ -219,25 +219,6 @@ mod tests {
     const LOCALHOST: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
 
     #[test]
-    fn names_are_addresses() {
-        let address = SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, 1), 9000);
-        assert_eq!(nic_id(address).to_string(), "0a:09:00:01:23:28");
-        assert_eq!(socket_address(nic_id(address)), address);
-    }
-
-    #[test]
-    fn bad_addresses_are_refused() {
-        let port = UdpPort::open(1, LOCALHOST).unwrap();
-        for bad in [
-            SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0),
-            SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 0),
-            socket_address(port.nic_id()),
-        ] {
-            assert!(UdpPort::open(1, bad).is_err(), "{bad:?}");
-        }
-    }
-
-    #[test]
     fn questions_of_discovery_are_dropped() {
         let mut port = UdpPort::open(1, LOCALHOST).unwrap();
         let asker = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();

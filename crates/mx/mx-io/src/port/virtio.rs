@@ -140,16 +140,3 @@ fn sender(frame: &[u8], own: [u8; 6]) -> Option<(NicId, &[u8])> {
     let ours = is_for_us && header[12..] == ETHER_TYPE.to_be_bytes() && from[0] & 1 == 0;
     ours.then_some((NicId(from), body))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_frames_for_us_have_a_sender() {
-        let frame = [&[1; 6][..], &[2; 6], &[0x86, 0xdf, 9]].concat();
-        assert_eq!(sender(&frame, [1; 6]), Some((NicId([2; 6]), &[9][..])));
-        assert_eq!(sender(&frame, [2; 6]), None);
-        assert_eq!(sender(&frame[..13], [1; 6]), None);
-    }
-}

@@ -87,26 +87,3 @@ impl Calls {
         self.called().load(Ordering::Relaxed) != 0
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn calls_are_heard_once_and_wake_one_who_sleeps_once() {
-        let receiver = Calls::new().unwrap();
-        let sender = Calls::adopt(receiver.file().try_clone_to_owned().unwrap()).unwrap();
-        let heard = || {
-            let mut numbers = Vec::new();
-            receiver.take(|number| numbers.push(number));
-            numbers
-        };
-        assert!(heard().is_empty());
-        assert!(!sender.call(7) && !sender.call(1023) && !sender.call(64) && !sender.call(7));
-        assert_eq!(heard(), [7, 64, 1023]);
-        assert!(heard().is_empty() && !receiver.arm());
-        assert!(sender.call(5) && !sender.call(5));
-        assert!(receiver.arm(), "a sender has called");
-        assert_eq!(heard(), [5]);
-    }
-}
