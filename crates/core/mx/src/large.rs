@@ -193,7 +193,6 @@ pub(crate) struct Pull {
 }
 
 impl Pull {
-    /// Whether its frames come by a bulk path.
     pub(crate) const fn is_bulk(&self) -> bool {
         self.payload as usize == BULK_PAYLOAD
     }

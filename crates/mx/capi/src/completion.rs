@@ -260,7 +260,6 @@ fn one(
     })
 }
 
-/// The first end that is to be reported.
 fn any(
     open: &OpenEndpoint,
     take: impl Fn() -> Ended,

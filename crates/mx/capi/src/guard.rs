@@ -65,7 +65,6 @@ const fn of_refusal(refusal: Refusal) -> Return {
     }
 }
 
-/// Why a connection did not come about.
 const fn of_failed(error: RequestError) -> Return {
     match error {
         RequestError::BadKey => Return::EARMARK_MX_BAD_KEY,

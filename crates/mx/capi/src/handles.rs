@@ -231,18 +231,15 @@ pub(crate) fn addr(peer: u64, address: Address) -> earmark_mx_endpoint_addr_t {
     earmark_mx_endpoint_addr_t { stuff: [peer, place] }
 }
 
-/// Where an address is.
 pub(crate) const fn place_of(addr: earmark_mx_endpoint_addr_t) -> Address {
     Address { nic: nic_of(addr.stuff[1] >> 8), endpoint: addr.stuff[1] as u8 }
 }
 
-/// Six bytes as a number, the first one uppermost.
 pub(crate) const fn nic_number(nic: NicId) -> u64 {
     let [a, b, c, d, e, f] = nic.0;
     u64::from_be_bytes([0, 0, a, b, c, d, e, f])
 }
 
-/// The lower six bytes of a number.
 pub(crate) const fn nic_of(number: u64) -> NicId {
     let [_, _, a, b, c, d, e, f] = number.to_be_bytes();
     NicId([a, b, c, d, e, f])

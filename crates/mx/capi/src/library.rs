@@ -10,7 +10,6 @@ use crate::handles;
 
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
 
-/// An error unless the library is initialized.
 pub(crate) fn check() -> Result<(), Failure> {
     if INITIALIZED.load(Ordering::Acquire) {
         return Ok(());

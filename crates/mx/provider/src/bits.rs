@@ -42,7 +42,6 @@ pub(crate) const fn of_message(kind: MessageKind, tag: u64) -> u64 {
     }
 }
 
-/// The bytes of a long write.
 pub(crate) const fn of_bytes(id: u32) -> u64 {
     OF_REQUEST | 1 << 61 | id as u64
 }

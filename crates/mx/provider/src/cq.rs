@@ -147,7 +147,6 @@ impl Queue {
         }
     }
 
-    /// Takes the failure that comes first.
     fn take_failure(&self) -> Option<(Entry, Failure)> {
         if self.is_empty_still() {
             return None;

@@ -44,7 +44,6 @@ pub(crate) unsafe extern "C" fn open(
 
 type Events<'a> = MutexGuard<'a, VecDeque<(u32, Box<[u8]>)>>;
 
-/// Reads the first event that there is.
 fn take(mut events: Events<'_>, event: *mut u32, into: *mut u8, room: usize, flags: u64) -> isize {
     let Some((number, bytes)) = events.front() else { return -(EAGAIN as isize) };
     if bytes.len() > room {

@@ -10,7 +10,6 @@ use mx_io::endpoint::MxError;
 
 use crate::abi::constants::{FI_ENOKEY, FI_ETRUNC};
 
-/// The number of libfabric for a request that failed.
 pub(crate) const fn of_failed(error: RequestError) -> c_int {
     match error {
         RequestError::Truncated => FI_ETRUNC,
@@ -38,7 +37,6 @@ pub(crate) fn of_error(error: &MxError) -> c_int {
     }
 }
 
-/// Says why memory of the program's cannot be used.
 pub(crate) fn warn_of_memory() {
     static WARNED: AtomicBool = AtomicBool::new(false);
     warn_once(

@@ -53,7 +53,6 @@ impl Outgoing {
         Self { header, body: Body::Lent(*from), copies: Some(Arc::clone(&backlog.copies)) }
     }
 
-    /// A request, and after it what is read now.
     pub(crate) fn with_request(request: &[u8], from: &Segments, backlog: &Backlog) -> Self {
         let body = Body::headed(request, from, &backlog.copies);
         Self { header: [0; HEADER], body, copies: None }
@@ -137,7 +136,6 @@ impl ReceiveBuffer {
         Self { remote: Some(Box::new(remote)), ..Self::new(memory, false) }
     }
 
-    /// Where a request goes, if this is for one.
     fn request(&mut self) -> Option<&mut [u8]> {
         match self.remote.as_deref_mut() {
             Some(Remote::Request(bytes)) => Some(bytes),

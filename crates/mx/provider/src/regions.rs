@@ -41,7 +41,6 @@ impl Regions {
         if memory.is_possible() { Ok(memory) } else { Err(EFAULT) }
     }
 
-    /// False if the key is taken.
     pub(crate) fn add(&self, key: u64, region: Region) -> bool {
         let mut regions = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let is_free = !regions.contains_key(&key);

@@ -130,7 +130,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
     }
 
-    /// The pieces that are missing will never come.
     pub(super) fn break_off(&mut self, id: PeerId, arriving: Arriving, reason: RequestError) {
         match arriving.target {
             EagerTarget::Receive(receive) => {

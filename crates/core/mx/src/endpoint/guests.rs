@@ -27,7 +27,6 @@ const MAX_ANSWERED: usize = 1024;
 const ASKED_GUESTS: usize = 4;
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
-    /// What of a NIC's address names its host.
     pub(super) fn host_of(&self, NicId(mut nic): NicId) -> NicId {
         nic[usize::from(self.config.host_bytes)..].fill(0);
         NicId(nic)

@@ -95,7 +95,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         self.ask_for_more(now);
     }
 
-    /// The large messages that are on their way.
     pub(super) fn coming(&self) -> impl Iterator<Item = &Pull> {
         self.pulls.active.values().chain(self.reads.pulls())
     }

@@ -104,7 +104,6 @@ impl Peers {
         }
     }
 
-    /// Removes a peer, and remembers why.
     pub(super) fn remove(&mut self, id: PeerId, reason: RequestError) -> Option<Peer> {
         let peer = self.slots.remove(id)?;
         let address = peer.address;

@@ -288,7 +288,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         Ok(())
     }
 
-    /// A frame was of no use, which breaks nothing.
     pub(super) fn useless(&mut self, reason: DropReason) -> Result<(), ()> {
         self.counters.drop(reason);
         Ok(())
@@ -300,7 +299,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         peer.inbound.advance()
     }
 
-    /// The next numbered frame. An error breaks the protocol.
     fn process(&mut self, now: Instant, id: PeerId, body: Body<'_>) -> Result<(), ()> {
         match body {
             Body::Small(match_info, data) => {
@@ -326,7 +324,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
     }
 
-    /// A frame of ours was refused.
     fn nack_arrived(&mut self, now: Instant, address: Address, nack: Nack) {
         let known = self.peers.at(address);
         let is_ours = |id: &PeerId| {

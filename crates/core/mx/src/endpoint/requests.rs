@@ -227,7 +227,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         withdrawn
     }
 
-    /// Ends a receive that no message has come for.
     pub(super) fn end_receive(
         &mut self,
         receive: ReceiveId,
@@ -243,7 +242,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         self.receives.get(receive).map_or(0, |receive| receive.match_info)
     }
 
-    /// How many bytes the place of a receive has.
     pub(super) fn room_of(&self, receive: ReceiveId) -> u64 {
         self.receives.get(receive).map_or(0, |receive| receive.sink.capacity())
     }
@@ -380,7 +378,6 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    /// How a request ends when its message has arrived.
     pub(super) const fn result(&self) -> Result<(), RequestError> {
         arrived(self.length, self.transferred)
     }

@@ -26,7 +26,6 @@ const LEAST_BYTES: u32 = 32 << 10;
 const PART: u64 = 4;
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
-    /// How many messages each peer may have waiting.
     fn messages_each(&self) -> u32 {
         let all = self.config.unexpected_messages;
         all.saturating_sub(self.messages.len() as u32).max(LEAST.min(all))
@@ -44,7 +43,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         (left / PART).min(self.config.peer_credit.into()) as u32
     }
 
-    /// A peer is connected, and may have its share.
     pub(super) fn grant(&mut self, id: PeerId) {
         let share = self.share_of_bytes();
         if let Some(peer) = self.peers.get_mut(id)
@@ -73,7 +71,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         id
     }
 
-    /// A message that has waited is here no longer.
     pub(super) fn remove_message(&mut self, id: MessageId) -> Option<Message> {
         let message = self.messages.remove(id)?;
         self.claimed.remove(&(message.source, id));

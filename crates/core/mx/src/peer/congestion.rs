@@ -30,7 +30,6 @@ impl Congestion {
         Self { window: first, ssthresh: max, acked: 0, recovery_start: 0, min, max }
     }
 
-    /// Frames that may be under way.
     pub(crate) const fn window(&self) -> u32 {
         self.window
     }

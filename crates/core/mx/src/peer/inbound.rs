@@ -42,7 +42,6 @@ impl Inbound {
         Self { next: first, ..Self::default() }
     }
 
-    /// All frames before this one have come.
     pub(crate) const fn next(&self) -> Seq {
         self.next
     }

@@ -70,7 +70,6 @@ pub(crate) struct Due {
 }
 
 impl Due {
-    /// One question, if none is due yet.
     pub(crate) fn ask(&mut self) {
         self.probes = self.probes.max(1);
     }

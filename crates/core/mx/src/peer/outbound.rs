@@ -161,12 +161,10 @@ impl Outbound {
         self.first
     }
 
-    /// The number of the next frame.
     pub(crate) fn next(&self) -> Seq {
         self.first.plus(self.sent.len() as u32)
     }
 
-    /// Whether frames are not acknowledged.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.sent.is_empty()
     }
@@ -177,12 +175,10 @@ impl Outbound {
         !self.queue.is_empty() && self.sent.is_empty() && (no_frames || self.full)
     }
 
-    /// Bytes that the next eager message may have.
     pub(crate) fn credit(&self) -> u32 {
         self.credit.after(self.used).max(0) as u32
     }
 
-    /// An eager message of so many bytes goes out.
     pub(crate) fn use_credit(&mut self, bytes: u32) {
         self.used = self.used.plus(bytes);
     }
@@ -237,7 +233,6 @@ impl Outbound {
         found
     }
 
-    /// Whether there is nothing to send, whatever is permitted.
     pub(crate) fn is_quiet(&self) -> bool {
         self.lost == 0 && self.queue.is_empty() && self.notifies.is_empty()
     }
@@ -443,7 +438,6 @@ impl Outbound {
         self.first_pto(config).times(1 << self.pto_count.min(16)).min(config.longest_wait())
     }
 
-    /// The same when none has passed in vain.
     fn first_pto(&self, config: &Config) -> Duration {
         (self.rtt.pto() + config.ack_delay).max(config.resend_min)
     }

@@ -15,7 +15,6 @@ pub(crate) struct Rtt {
 const FIRST: Duration = Duration::from_millis(10);
 
 impl Rtt {
-    /// An answer came after this time.
     pub(crate) fn update(&mut self, sample: Duration) {
         let Some(smoothed) = self.smoothed else {
             self.smoothed = Some(sample);

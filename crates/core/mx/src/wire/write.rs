@@ -70,7 +70,6 @@ pub(crate) fn write_head(header: &Header, body: &Body<'_>, length: usize, out: &
     end
 }
 
-/// Bytes of a frame but for its data.
 pub(crate) const fn overhead(frame_type: FrameType, crc: bool) -> usize {
     let fixed = match frame_type {
         FrameType::Connect => 24,
@@ -95,7 +94,6 @@ impl Writer<'_> {
     }
 }
 
-/// Writes what stands before the data of a body.
 fn write_fixed(body: &Body<'_>, out: &mut Writer<'_>) {
     match *body {
         Body::Ack(_) | Body::Probe | Body::Close => {}

@@ -143,7 +143,6 @@ mod tests {
 
     use super::*;
 
-    /// Ends of receives that never were.
     fn ends() -> impl FnMut(&mut CompletionQueue<()>) -> RequestId {
         let address = Address { nic: NicId([2; 6]), endpoint: 1 };
         let mut engine = Endpoint::<Bytes, Vec<u8>>::new(Config::default(), address, 1).unwrap();

@@ -80,7 +80,6 @@ impl<S: Source, R: Sink> Core<S, R> {
         }
     }
 
-    /// Looks at the clock.
     pub(super) fn tick(&mut self) -> Instant {
         self.now = clock::now();
         self.now

@@ -31,7 +31,6 @@ impl<S, R> Shared<S, R> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing if another thread is in there.
     pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, Core<S, R>>> {
         match self.core.try_lock() {
             Ok(core) => Some(core),

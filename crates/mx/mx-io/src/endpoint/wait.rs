@@ -68,7 +68,6 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         self.core()?.advance()
     }
 
-    /// Waits until peers have everything.
     pub(super) fn linger(&self, patience: Duration) -> Result<(), MxError> {
         let mut core = self.core()?;
         let now = core.tick();

@@ -17,7 +17,6 @@ macro_rules! counters {
                 $(visit($name, self.$field);)+
             }
 
-            /// What two ways of one port have counted.
             pub(super) fn and(self, other: Self) -> Self {
                 Self { $($field: self.$field + other.$field,)+ }
             }

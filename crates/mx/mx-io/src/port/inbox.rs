@@ -81,7 +81,6 @@ impl Inbox {
         inbox
     }
 
-    /// Lets the kernel write what it has overwritten.
     fn renew(&mut self, number: usize) {
         let message = &mut self.messages[number].msg_hdr;
         message.msg_namelen = size_of::<libc::sockaddr_in>() as libc::socklen_t;
@@ -103,7 +102,6 @@ impl Inbox {
         Ok(self.used)
     }
 
-    /// One of those that the last call has received.
     pub(super) fn message(&self, number: usize) -> ReceivedMessage<'_> {
         let (message, address) = (&self.messages[number], &self.addresses[number]);
         let ip = Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr));

@@ -92,7 +92,6 @@ impl Outbox {
         self.push(length);
     }
 
-    /// Gives up the first frame that was not sent.
     pub(super) fn skip(&mut self) {
         self.first += 1;
         self.rewind();

@@ -65,7 +65,6 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// A call without flags, whose end is not reported.
     pub(super) fn new(
         memory: Segments,
         peer: u64,

@@ -82,7 +82,6 @@ impl Live {
         sent.map_err(|error| fault::of_error(&error))
     }
 
-    /// EAGAIN if too much is under way.
     pub(super) fn has_room(&self) -> Result<(), i32> {
         if self.backlog.is_full() {
             self.progress();

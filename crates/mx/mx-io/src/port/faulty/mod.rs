@@ -71,7 +71,6 @@ impl FaultyPort {
 }
 
 impl FaultInjector {
-    /// The next frame that really goes.
     fn write(
         &mut self,
         into: &mut [u8],

@@ -228,7 +228,6 @@ impl Inbound {
         is_meant && is_read
     }
 
-    /// Whether nothing will ever come from it again.
     pub(super) fn is_over(&self) -> bool {
         self.socket.is_none() && self.ring.as_ref().is_none_or(|(_, ring)| !ring.is_ready())
     }

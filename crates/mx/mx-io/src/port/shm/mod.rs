@@ -288,7 +288,6 @@ fn lost(inbound: &mut Inbound) -> u64 {
     inbound.ring.as_mut().map_or(0, |(_, ring)| ring.lost())
 }
 
-/// The name that an endpoint listens by.
 fn name(scope: u32, (nic, endpoint): Key) -> String {
     format!("earmark-mx/shm/{scope}/{nic}/{endpoint}")
 }

@@ -19,7 +19,6 @@ const HERE: &str = "/proc/thread-self/ns/net";
 pub(super) struct Network(Option<OwnedFd>);
 
 impl Network {
-    /// That of the calling thread.
     pub(super) fn here() -> Self {
         Self(open(HERE, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok())
     }

@@ -66,7 +66,6 @@ pub fn memory_obstacle() -> Option<String> {
     scope().filter(|scope| *scope > 0).map(closed)
 }
 
-/// Nothing where there is no such setting.
 fn scope() -> Option<u8> {
     fs::read_to_string(YAMA).ok()?.trim().parse().ok()
 }

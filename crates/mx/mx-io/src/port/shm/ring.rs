@@ -34,7 +34,6 @@ pub(super) const MIN_LINES: u32 = 2048;
 /// The most cache lines of a ring.
 pub(super) const MAX_LINES: u32 = 1 << 16;
 
-/// Whether rings may have so many lines.
 pub(super) const fn is_possible(lines: u32) -> bool {
     lines.is_power_of_two() && MIN_LINES <= lines && lines <= MAX_LINES
 }
@@ -204,7 +203,6 @@ impl Producer {
         }
     }
 
-    /// Counts a record that the consumer will not get.
     pub(super) fn lose(&mut self) {
         // No other process writes it.
         let lost = self.ring.lost();

@@ -107,7 +107,6 @@ impl Asked {
         Self { peers: HashMap::default(), secret: RandomState::new(), count: 0 }
     }
 
-    /// A nonce that has not been used.
     pub(super) fn nonce(&mut self) -> Nonce {
         self.count += 1;
         self.secret.hash_one(self.count)

@@ -71,7 +71,6 @@ impl Link {
         }
     }
 
-    /// Whether it takes no frame now.
     pub(super) const fn is_full(&self) -> bool {
         !self.rest.is_empty()
     }
@@ -226,7 +225,6 @@ impl Link {
         true
     }
 
-    /// So many bytes have come to their place.
     fn note_placed(&mut self, count: usize, from: NicId, take: &mut TakeFrame<'_>) {
         self.placed += count;
         if let Some(run) = &self.run

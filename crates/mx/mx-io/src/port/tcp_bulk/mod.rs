@@ -368,7 +368,6 @@ impl Bulk {
         }
     }
 
-    /// Whether to look at connections this time.
     fn is_due(&mut self) -> bool {
         self.looks += 1;
         let is_due = self.looks >= look_every(self.vain);
