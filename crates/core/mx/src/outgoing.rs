@@ -1,6 +1,6 @@
 //! A frame on its way out, and its path.
 
-use crate::address::NicId;
+use crate::address::{Address, NicId};
 use crate::ids::SendId;
 use crate::wire::FrameType;
 
@@ -26,6 +26,12 @@ impl Outgoing {
     #[must_use]
     pub const fn new(to: NicId, endpoint: u8, length: usize) -> Self {
         Self { to, endpoint, marked: false, length, frame_type: None, payload: 0 }
+    }
+
+    /// The endpoint that it is for.
+    #[must_use]
+    pub const fn address(&self) -> Address {
+        Address { nic: self.to, endpoint: self.endpoint }
     }
 }
 

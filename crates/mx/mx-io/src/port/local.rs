@@ -143,7 +143,7 @@ impl<P: Port> Port for LocalPort<P> {
                 let outgoing = write.next(place)?;
                 let data = write.data();
                 let written = &place[..outgoing.length - data.len()];
-                let to = (outgoing.to, outgoing.endpoint);
+                let to = outgoing.address();
                 let is_near = is_near(own, outgoing.to) && (!*has_detour || shm.reaches(to));
                 if is_near {
                     has_room = shm.offer(to, written, data);

@@ -27,7 +27,7 @@ use rustix::net::{
 use super::calls::Calls;
 use super::remote::Remote;
 use super::ring::{Consumer, Producer, Wake, is_possible};
-use crate::port::{NicId, Reference};
+use crate::port::{Address, NicId, Reference};
 use sys::peer::Credentials;
 
 /// What a greeting begins with: who speaks, and in which version.
@@ -42,10 +42,8 @@ const READS_NOT: u8 = 0;
 const ANSWER: usize = 1 + 2;
 const ANSWERS: usize = 8;
 
-pub(super) type Key = (NicId, u8);
-
 pub(super) struct Outbound {
-    pub(super) to: Key,
+    pub(super) to: Address,
     socket: OwnedFd,
     pub(super) producer: Producer,
     pub(super) full_since: Option<base::time::Instant>,
@@ -63,7 +61,7 @@ impl Outbound {
     pub(super) fn connect(
         socket: OwnedFd,
         name: &str,
-        (from, to): (Key, Key),
+        (from, to): (Address, Address),
         lines: u32,
     ) -> Result<Self, Option<OwnedFd>> {
         let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).map_err(|_| None)?;
@@ -145,7 +143,7 @@ pub(super) struct Inbound {
     /// The memory of the sender, if it is to be read.
     remote: Option<Remote>,
     /// `None` before the greeting.
-    pub(super) ring: Option<(Key, Consumer)>,
+    pub(super) ring: Option<(Address, Consumer)>,
     pub(super) call: u16,
     /// How often in a row nothing was there.
     pub(super) vain: u32,
@@ -162,7 +160,7 @@ impl Inbound {
 
     /// Reads a greeting or a bell, which is there. Whose greeting that was, and whether that
     /// endpoint's memory can be read: it has to be [answered](Self::answer).
-    pub(super) fn read_socket(&mut self) -> Option<(Key, bool)> {
+    pub(super) fn read_socket(&mut self) -> Option<(Address, bool)> {
         let socket = self.socket.as_ref()?;
         if self.ring.is_some() {
             self.read_bell();
@@ -204,7 +202,7 @@ impl Inbound {
         }
     }
 
-    pub(super) fn is_from(&self, endpoint: Key) -> bool {
+    pub(super) fn is_from(&self, endpoint: Address) -> bool {
         self.ring.as_ref().is_some_and(|(from, _)| *from == endpoint)
     }
 
@@ -251,13 +249,13 @@ fn trusted_process(other: BorrowedFd<'_>) -> Option<u32> {
 /// What a sender says first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Greeting {
-    from: Key,
+    from: Address,
     lines: u32,
     number: (u64, u64),
 }
 
 fn greet(socket: &OwnedFd, greeting: &Greeting, file: BorrowedFd<'_>) -> io::Result<()> {
-    let Greeting { from: (nic, endpoint), lines, number: (at, number) } = *greeting;
+    let Greeting { from: Address { nic, endpoint }, lines, number: (at, number) } = *greeting;
     let (at, number, lines) = (at.to_ne_bytes(), number.to_ne_bytes(), lines.to_ne_bytes());
     let bytes = [&GREETING[..], &at, &number, &lines, &nic.0, &[endpoint, 0]].concat();
     pass(socket, &bytes, file)
@@ -289,7 +287,7 @@ fn receive(socket: &OwnedFd, bytes: &mut [u8]) -> rustix::io::Result<(usize, Opt
 }
 
 /// Reads a greeting, and maps the ring that comes with it; also where a number is, and which one.
-fn welcome(socket: &OwnedFd) -> io::Result<(Key, Consumer, (u64, u64))> {
+fn welcome(socket: &OwnedFd) -> io::Result<(Address, Consumer, (u64, u64))> {
     let mut bytes = [0; LENGTH + 1];
     let (came, file) = receive(socket, &mut bytes)?;
     let Greeting { from, lines, number } =
@@ -307,6 +305,6 @@ fn parse(bytes: &[u8]) -> Option<Greeting> {
     let number = (u64::from_ne_bytes(*at), u64::from_ne_bytes(*number));
     let lines = u32::from_ne_bytes(*lines);
     let [endpoint, _reserved] = *rest else { return None };
-    let from = (NicId(*nic), endpoint);
+    let from = Address { nic: NicId(*nic), endpoint };
     (*greeting == GREETING && is_possible(lines)).then_some(Greeting { from, lines, number })
 }

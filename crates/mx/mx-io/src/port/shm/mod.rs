@@ -55,7 +55,7 @@ use super::{
     TakeFrame, Transmitted, WriteFrame, check_mtu,
 };
 use calls::Calls;
-use link::{Inbound, Key, Outbound};
+use link::{Inbound, Outbound};
 use network::Network;
 pub use remote::memory_obstacle;
 use ring::{MAX_LINES, MIN_LINES, ROOM, RecordKind, Wake, is_possible};
@@ -135,10 +135,10 @@ pub struct ShmPort {
     accepted: u64,
     outbound: FxHashMap<u64, Outbound>,
     /// When endpoints were looked for and not found.
-    absent: BTreeMap<Key, Instant>,
+    absent: BTreeMap<Address, Instant>,
     spare: Option<OwnedFd>,
     /// What has found no room.
-    staged: VecDeque<(Key, RecordKind, Box<[u8]>)>,
+    staged: VecDeque<(Address, RecordKind, Box<[u8]>)>,
     /// Where a frame is written that is to be sent, and where one comes to.
     staging: Vec<u8>,
     record: Vec<u8>,
@@ -165,7 +165,7 @@ impl ShmPort {
             return Err(PortError::Setting { port, what, range });
         }
         let network = Network::here();
-        let name = name(settings.scope, (nic, endpoint));
+        let name = name(settings.scope, Address { nic, endpoint });
         let listener = NameListener::new(&name, BACKLOG, (&port, endpoint), || network.socket())?;
         let refused = PortError::system("open shared memory", &port, REMEDY);
         let epoll = watch(&listener).map_err(&refused)?;
@@ -210,7 +210,7 @@ impl Port for ShmPort {
         let mut has_room = self.flush();
         while has_room && let Some(outgoing) = write.next(&mut staging) {
             let data = write.data();
-            let to = (outgoing.to, outgoing.endpoint);
+            let to = outgoing.address();
             has_room = self.offer(to, &staging[..outgoing.length - data.len()], data);
         }
         self.staging = staging;
@@ -222,7 +222,7 @@ impl Port for ShmPort {
     }
 
     fn close_bulk_path(&mut self, peer: Address) {
-        self.void((peer.nic, peer.endpoint));
+        self.void(peer);
     }
 
     fn read(&mut self, peer: Address, reference: Reference, place: &mut [u8]) -> bool {
@@ -288,12 +288,12 @@ fn lost(inbound: &mut Inbound) -> u64 {
     inbound.ring.as_mut().map_or(0, |(_, ring)| ring.lost())
 }
 
-fn name(scope: u32, (nic, endpoint): Key) -> String {
-    format!("earmark-mx/shm/{scope}/{nic}/{endpoint}")
+fn name(scope: u32, endpoint: Address) -> String {
+    format!("earmark-mx/shm/{scope}/{endpoint}")
 }
 
 /// An endpoint as a number of 56 bits.
-fn number((nic, endpoint): Key) -> u64 {
+fn number(Address { nic, endpoint }: Address) -> u64 {
     let [a, b, c, d, e, f] = nic.0;
     u64::from_be_bytes([0, a, b, c, d, e, f, endpoint])
 }

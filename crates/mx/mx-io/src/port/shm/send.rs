@@ -4,14 +4,14 @@ use base::time::Instant;
 use mx::wire::{BULK_PAYLOAD, FrameType, RUN_HEAD, Run};
 use rustix::event::epoll;
 
-use super::link::{Key, Outbound};
+use super::link::Outbound;
 use super::ring::RecordKind;
 use super::{ABSENCE, OUTBOUND, SEND_TIMEOUT, ShmPort, name, number};
 use crate::port::{Address, BulkPath, BulkState};
 use sys::clock;
 
 impl ShmPort {
-    pub(in crate::port) fn reaches(&mut self, to: Key) -> bool {
+    pub(in crate::port) fn reaches(&mut self, to: Address) -> bool {
         self.link(to).is_some()
     }
 
@@ -24,7 +24,7 @@ impl ShmPort {
     /// Sends a frame to an endpoint of this host, or a run of them: its first bytes, and the data
     /// that follow these. `false` if there is no room for all of it, so that no other may come
     /// before it is [flushed](Self::flush). What has no receiver is lost.
-    pub(in crate::port) fn offer(&mut self, to: Key, first: &[u8], data: &[u8]) -> bool {
+    pub(in crate::port) fn offer(&mut self, to: Address, first: &[u8], data: &[u8]) -> bool {
         if first.first() == Some(&(FrameType::Rendezvous as u8)) && !data.is_empty() {
             let [at, length] = [data.as_ptr() as u64, data.len() as u64].map(u64::to_ne_bytes);
             self.counters.went(0, data.len());
@@ -41,7 +41,7 @@ impl ShmPort {
 
     /// Sends the frames of a run, of whose data the `lead` lies in one place and the rest in
     /// another.
-    fn send_run(&mut self, to: Key, mut run: Run, mut lead: &[u8], mut data: &[u8]) -> bool {
+    fn send_run(&mut self, to: Address, mut run: Run, mut lead: &[u8], mut data: &[u8]) -> bool {
         let mut has_room = true;
         while run.left() > 0 {
             let (first, second);
@@ -54,7 +54,7 @@ impl ShmPort {
     }
 
     /// Sends a record after those that wait for room; `false` if it does, too.
-    fn send(&mut self, to: Key, kind: RecordKind, parts: &[&[u8]]) -> bool {
+    fn send(&mut self, to: Address, kind: RecordKind, parts: &[&[u8]]) -> bool {
         if self.staged.is_empty() && self.push(to, kind, parts) {
             return true;
         }
@@ -77,7 +77,7 @@ impl ShmPort {
 
     /// Puts a record into the ring of an endpoint; `false` if there is no room for it now. If there
     /// has been none for a while it is lost.
-    fn push(&mut self, to: Key, kind: RecordKind, parts: &[&[u8]]) -> bool {
+    fn push(&mut self, to: Address, kind: RecordKind, parts: &[&[u8]]) -> bool {
         let length = parts.iter().map(|part| part.len()).sum();
         let is_bulk = kind == RecordKind::Reference || length > self.settings.mtu.into();
         let Some(link) = self.link(to) else {
@@ -113,7 +113,7 @@ impl ShmPort {
     /// Sends a frame to all other endpoints of this NIC that have room for it.
     pub(in crate::port) fn broadcast(&mut self, frame: &[u8]) {
         for endpoint in 0..=255 {
-            let to = (self.nic, endpoint);
+            let to = Address { nic: self.nic, endpoint };
             if endpoint != self.endpoint && self.link(to).is_some() {
                 self.push(to, RecordKind::Frame, &[frame]);
             }
@@ -121,7 +121,7 @@ impl ShmPort {
     }
 
     /// What frames to an endpoint refer to will be used for something else.
-    pub(super) fn void(&mut self, to: Key) {
+    pub(super) fn void(&mut self, to: Address) {
         self.staged.retain(|(other, ..)| *other != to);
         if let Some(link) = self.outbound.get(&number(to)) {
             link.producer.void();
@@ -129,7 +129,7 @@ impl ShmPort {
     }
 
     /// The connection to an endpoint, which is made if there is one to connect to.
-    fn link(&mut self, to: Key) -> Option<&mut Outbound> {
+    fn link(&mut self, to: Address) -> Option<&mut Outbound> {
         let name = number(to);
         if !self.outbound.contains_key(&name) {
             let now = clock::now();
@@ -146,17 +146,17 @@ impl ShmPort {
     }
 
     /// Whether an endpoint was looked for a moment ago, and not found.
-    fn is_absent(&mut self, to: Key, now: Instant) -> bool {
+    fn is_absent(&mut self, to: Address, now: Instant) -> bool {
         self.absent.retain(|_, when| now.since(*when) < ABSENCE);
         self.absent.contains_key(&to)
     }
 
-    fn connect(&mut self, to: Key) -> Option<Outbound> {
+    fn connect(&mut self, to: Address) -> Option<Outbound> {
         let socket = match self.spare.take() {
             Some(spare) => spare,
             None => self.network.socket().ok()?,
         };
-        let own = (self.nic, self.endpoint);
+        let own = Address { nic: self.nic, endpoint: self.endpoint };
         let name = name(self.settings.scope, to);
         match Outbound::connect(socket, &name, (own, to), self.settings.lines()) {
             Ok(link) => {
@@ -187,22 +187,22 @@ impl ShmPort {
     }
 
     /// Nothing is lost on a path as long as it is open; something was.
-    fn reopen(&mut self, key: Key) {
+    fn reopen(&mut self, key: Address) {
         self.changed(key, BulkPath::Closed);
         self.changed(key, BulkPath::Open);
     }
 
-    pub(super) fn unlink(&mut self, key: Key) {
+    pub(super) fn unlink(&mut self, key: Address) {
         if self.outbound.remove(&number(key)).is_some_and(|link| link.is_read.is_some()) {
             self.changed(key, BulkPath::Closed);
         }
     }
 
-    fn changed(&mut self, key @ (nic, endpoint): Key, path: BulkPath) {
+    fn changed(&mut self, key: Address, path: BulkPath) {
         let link = self.outbound.get(&number(key));
         let reads_memory = link.is_some_and(|link| link.is_read == Some(true));
         // All that one frame of the MTU has no room for gains.
         let state = BulkState { path, min: Some(0), reads_memory };
-        self.changes.push((Address { nic, endpoint }, state));
+        self.changes.push((key, state));
     }
 }

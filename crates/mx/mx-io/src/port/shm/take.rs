@@ -11,7 +11,7 @@ impl ShmPort {
         let Some(inbound) = inbound.get_mut(place) else { return 0 };
         for came in 0..budget {
             let Some((key, ring)) = &mut inbound.ring else { return came };
-            let key @ (from, _) = *key;
+            let key @ Address { nic: from, .. } = *key;
             let (kind, record) = match ring.pop(record) {
                 Next::Nothing => {
                     inbound.vain = if came == 0 { inbound.vain + 1 } else { 0 };
@@ -51,7 +51,7 @@ impl ShmPort {
         let [connection, _] = reference.record;
         let is_read = self.inbound.iter_mut().any(|inbound| {
             let is_it = inbound.number == connection;
-            is_it && inbound.is_from((peer.nic, peer.endpoint)) && inbound.fetch(reference, place)
+            is_it && inbound.is_from(peer) && inbound.fetch(reference, place)
         });
         if is_read {
             self.counters.bytes_in += place.len() as u64;

@@ -8,10 +8,7 @@ use std::net::SocketAddrV4;
 use base::time::{Duration, Instant};
 use rustc_hash::FxBuildHasher;
 
-use super::super::{ENDPOINT_AT, NicId, Outgoing};
-
-/// A peer: its NIC and its endpoint.
-pub(super) type Key = (NicId, u8);
+use super::super::{Address, ENDPOINT_AT, NicId, Outgoing};
 
 /// A number that cannot be predicted: a peer that has it has read a frame that was for it.
 pub(super) type Nonce = u64;
@@ -44,11 +41,11 @@ impl Ask {
     ///  type 64  0 call  endpoint  own       address    port 2  nonce     0         of the listener
     ///           1 coming          endpoint  0          0       nonce     welcome
     /// ```
-    pub(super) fn write(self, own: Key, to: Key, frame: &mut [u8]) -> Outgoing {
+    pub(super) fn write(self, own: Address, to: Address, frame: &mut [u8]) -> Outgoing {
         frame[..LENGTH].fill(0);
         frame[0] = ASK;
-        frame[ENDPOINT_AT] = to.1;
-        frame[3] = own.1;
+        frame[ENDPOINT_AT] = to.endpoint;
+        frame[3] = own.endpoint;
         let nonces = match self {
             Self::Call(address, nonce) => {
                 frame[4..8].copy_from_slice(&address.ip().octets());
@@ -62,7 +59,7 @@ impl Ask {
         };
         frame[12..20].copy_from_slice(&nonces[0].to_be_bytes());
         frame[20..28].copy_from_slice(&nonces[1].to_be_bytes());
-        Outgoing::new(to.0, to.1, LENGTH)
+        Outgoing::new(to.nic, to.endpoint, LENGTH)
     }
 
     /// Reads what follows the EtherType: the endpoint that sent it, and what it says.
@@ -84,13 +81,13 @@ impl Ask {
     }
 }
 
-pub(super) fn key_of(bytes: &[u8]) -> Option<Key> {
+pub(super) fn key_of(bytes: &[u8]) -> Option<Address> {
     let &[a, b, c, d, e, f, endpoint] = bytes.first_chunk()?;
-    Some((NicId([a, b, c, d, e, f]), endpoint))
+    Some(Address { nic: NicId([a, b, c, d, e, f]), endpoint })
 }
 
 pub(super) struct Asked {
-    peers: HashMap<Key, Question, FxBuildHasher>,
+    peers: HashMap<Address, Question, FxBuildHasher>,
     /// Nonces are hashes with a secret key, so that others cannot predict them.
     secret: RandomState,
     count: u64,
@@ -113,7 +110,7 @@ impl Asked {
     }
 
     /// A connection to this peer is wanted: what to ask it with, if it is time to ask.
-    pub(super) fn ask(&mut self, peer: Key, now: Instant) -> Option<Nonce> {
+    pub(super) fn ask(&mut self, peer: Address, now: Instant) -> Option<Nonce> {
         let is_old = |question: &Question| now.since(question.at) >= ASK_AFTER;
         match self.peers.get(&peer) {
             Some(question) if !is_old(question) => return None,
@@ -131,12 +128,12 @@ impl Asked {
     }
 
     /// Whether to leave a question unanswered, since the peer has one of ours to answer.
-    pub(super) fn is_race(&self, own: Key, peer: Key, now: Instant) -> bool {
+    pub(super) fn is_race(&self, own: Address, peer: Address, now: Instant) -> bool {
         let is_asked = |question: &Question| now.since(question.at) < RACE;
         own < peer && self.peers.get(&peer).is_some_and(is_asked)
     }
 
-    pub(super) fn coming(&mut self, peer: Key, nonce: Nonce, welcome: Nonce) -> bool {
+    pub(super) fn coming(&mut self, peer: Address, nonce: Nonce, welcome: Nonce) -> bool {
         let Some(question) = self.peers.get_mut(&peer) else { return false };
         let is_answer = question.nonce == nonce;
         if is_answer {
@@ -147,7 +144,7 @@ impl Asked {
 
     /// Somebody says to be this peer, and to have been asked so: what to welcome it with, if that
     /// is known already.
-    pub(super) fn answer(&mut self, peer: Key, nonce: Nonce) -> Result<Option<Nonce>, ()> {
+    pub(super) fn answer(&mut self, peer: Address, nonce: Nonce) -> Result<Option<Nonce>, ()> {
         let question = self.peers.get(&peer).filter(|question| question.nonce == nonce);
         let welcome = question.ok_or(())?.welcome;
         if welcome.is_some() {

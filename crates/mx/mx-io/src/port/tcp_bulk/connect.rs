@@ -8,8 +8,8 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use sys::clock;
 use sys::streams::is_lack;
 
-use super::super::NicId;
-use super::asks::{Ask, Key, Nonce};
+use super::super::{Address, NicId};
+use super::asks::{Ask, Nonce};
 use super::link::Link;
 use super::opening::{Opening, OpeningStep};
 use super::{Bulk, LEAST_PORT, LISTENER, MAX_LINKS, MAX_OPENING, OPENS_FOR, TcpConnection};
@@ -24,7 +24,7 @@ impl Bulk {
     }
 
     /// The connections that are being opened and are not too old, and the peers that they call.
-    fn opening(&mut self, now: Instant) -> impl Iterator<Item = (u64, Option<Key>)> + '_ {
+    fn opening(&mut self, now: Instant) -> impl Iterator<Item = (u64, Option<Address>)> + '_ {
         self.connections.retain(|_, connection| match connection {
             TcpConnection::Opening(opening) => now.since(opening.since) < OPENS_FOR,
             TcpConnection::Open(..) => true,
@@ -37,7 +37,7 @@ impl Bulk {
 
     fn may_call(&mut self, now: Instant, nic: NicId) -> bool {
         let called: Vec<_> = self.opening(now).filter_map(|(_, peer)| peer).collect();
-        let of_nic = called.iter().filter(|(other, _)| *other == nic).count();
+        let of_nic = called.iter().filter(|other| other.nic == nic).count();
         of_nic < MAX_OPENING.saturating_sub(called.len()) && self.links.len() < MAX_LINKS
     }
 
@@ -84,7 +84,7 @@ impl Bulk {
             self.counters.strange += 1;
             return;
         };
-        let peer = (from, endpoint);
+        let peer = Address { nic: from, endpoint };
         match ask {
             Ask::Call(to, nonce) => self.call(peer, to, nonce),
             Ask::Coming(nonce, welcome) if self.asked.coming(peer, nonce, welcome) => {
@@ -100,14 +100,14 @@ impl Bulk {
         }
     }
 
-    fn call(&mut self, peer: Key, to: SocketAddrV4, nonce: Nonce) {
+    fn call(&mut self, peer: Address, to: SocketAddrV4, nonce: Nonce) {
         let now = clock::now();
         let is_this_host = to.ip().is_unspecified() || to.ip() == self.address.ip();
         if is_this_host || to.port() < LEAST_PORT {
             self.counters.strange += 1;
             return;
         }
-        if self.asked.is_race(self.own, peer, now) || !self.may_call(now, peer.0) {
+        if self.asked.is_race(self.own, peer, now) || !self.may_call(now, peer.nic) {
             return;
         }
         let welcome = self.asked.nonce();
@@ -139,7 +139,7 @@ impl Bulk {
         }
     }
 
-    fn opened(&mut self, token: u64, peer: Key) {
+    fn opened(&mut self, token: u64, peer: Address) {
         let Some(TcpConnection::Opening(opening)) = self.connections.remove(&token) else { return };
         if let Some(old) = self.links.get(&peer).copied() {
             self.close(old);

@@ -49,7 +49,7 @@ use super::{
     Identity, NicId, Outgoing, Port, PortCounters, PortError, TakeFrame, Transmitted, WriteFrame,
     in_turns,
 };
-use asks::{ASK, Ask, Asked, Key};
+use asks::{ASK, Ask, Asked};
 use counted::Counted;
 use link::{Link, PREFIX};
 use offload::segments_late;
@@ -91,7 +91,7 @@ pub struct TcpBulkPort<P> {
 }
 
 struct Bulk {
-    own: Key,
+    own: Address,
     mtu: usize,
     interface: u32,
     /// [`BulkState::min`] of all connections.
@@ -105,12 +105,12 @@ struct Bulk {
     connections: FxHashMap<u64, TcpConnection>,
     latest_token: u64,
     /// Those that are open, by peer.
-    links: FxHashMap<Key, u64>,
+    links: FxHashMap<Address, u64>,
     /// Peers whose connection is over.
-    broken: FxHashSet<Key>,
+    broken: FxHashSet<Address>,
     asked: Asked,
     /// Frames about connections, which have not left.
-    asks: Vec<(Key, Ask)>,
+    asks: Vec<(Address, Ask)>,
     /// Changes that the engine has not taken yet.
     changes: Vec<(Address, BulkState)>,
     /// Where the engine writes, since the outer port has room for short frames only.
@@ -126,7 +126,7 @@ struct Bulk {
 
 enum TcpConnection {
     Opening(Opening),
-    Open(Key, Link),
+    Open(Address, Link),
 }
 
 impl TcpConnection {
@@ -178,7 +178,6 @@ impl<P: Port> Port for TcpBulkPort<P> {
     }
 
     fn close_bulk_path(&mut self, peer: Address) {
-        let peer = (peer.nic, peer.endpoint);
         if let Some(&token) = self.bulk.links.get(&peer) {
             self.bulk.close(token);
         }
@@ -243,7 +242,7 @@ impl Bulk {
         epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
         let again = RetryTimer::new(&epoll, AGAIN)?;
         Ok(Self {
-            own: (outer.nic_id(), outer.endpoint()),
+            own: Address { nic: outer.nic_id(), endpoint: outer.endpoint() },
             mtu: outer.mtu().into(),
             interface,
             min: (!segments_late(interface)).then_some(LEAST_WITHOUT_OFFLOAD),
@@ -297,7 +296,7 @@ impl Bulk {
     fn watch(&mut self, frame_type: u8, outgoing: Outgoing) {
         const PULL: u8 = FrameType::Pull as u8;
         const MEDIUM: u8 = FrameType::Medium as u8;
-        let peer = (outgoing.to, outgoing.endpoint);
+        let peer = outgoing.address();
         let is_data = matches!(frame_type, PULL | MEDIUM);
         if !is_data && (self.broken.is_empty() || !self.broken.contains(&peer)) {
             return;
@@ -323,7 +322,7 @@ impl Bulk {
     /// Sends a frame over the connection to its peer: what is in the staging area, and the data
     /// that follow.
     fn send(&mut self, outgoing: Outgoing, data: &[u8]) {
-        let peer = (outgoing.to, outgoing.endpoint);
+        let peer = outgoing.address();
         let Some(&token) = self.links.get(&peer) else { return };
         let Some(TcpConnection::Open(_, link)) = self.connections.get_mut(&token) else { return };
         let head = &mut self.staging[..PREFIX + outgoing.length - data.len()];
@@ -361,7 +360,7 @@ impl Bulk {
         }
     }
 
-    fn link(&mut self, peer: Key) -> Option<&mut Link> {
+    fn link(&mut self, peer: Address) -> Option<&mut Link> {
         match self.connections.get_mut(self.links.get(&peer)?) {
             Some(TcpConnection::Open(_, link)) => Some(link),
             _ => None,
@@ -396,10 +395,10 @@ impl Bulk {
                     let outcome = if link.is_full() { link.flush() } else { Ok(()) };
                     let has_room = flags.contains(EventFlags::OUT) && !link.is_full();
                     let outcome = outcome.and_then(|()| {
-                        let endpoint = self.own.1;
+                        let endpoint = self.own.endpoint;
                         let counters = &mut self.counters;
                         link.receive(
-                            peer.0,
+                            peer.nic,
                             &mut Counted { endpoint, counters, seen: &mut seen, take },
                         )
                     });
@@ -422,11 +421,8 @@ impl Bulk {
         seen.min(budget)
     }
 
-    fn changed(&mut self, (nic, endpoint): Key, path: BulkPath) {
-        self.changes.push((
-            Address { nic, endpoint },
-            BulkState { path, min: self.min, reads_memory: false },
-        ));
+    fn changed(&mut self, peer: Address, path: BulkPath) {
+        self.changes.push((peer, BulkState { path, min: self.min, reads_memory: false }));
     }
 
     fn listen(&self, token: u64, flags: EventFlags) {

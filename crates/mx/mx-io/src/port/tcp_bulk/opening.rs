@@ -13,9 +13,8 @@ use rustix::net::{
     socket_with,
 };
 
-use super::Key;
 use super::asks::{Nonce, key_of};
-use crate::port::NicId;
+use crate::port::{Address, NicId};
 use sys::option;
 
 /// Bytes of what the caller says first: its NIC, its endpoint, a zero, the nonce it was asked with.
@@ -35,14 +34,14 @@ enum OpeningSide {
     /// A caller has connected.
     Called,
     /// This endpoint has, and has said hello or not.
-    Calling { peer: Key, hello: [u8; HELLO], welcome: Nonce, has_greeted: bool },
+    Calling { peer: Address, hello: [u8; HELLO], welcome: Nonce, has_greeted: bool },
 }
 
 /// What has become of it.
 pub(super) enum OpeningStep {
     Waits,
-    SaysHello(Key, Nonce),
-    IsOpen(Key),
+    SaysHello(Address, Nonce),
+    IsOpen(Address),
 }
 
 impl AsFd for Opening {
@@ -60,8 +59,8 @@ impl Opening {
     /// with `welcome`.
     pub(super) fn call(
         interface: u32,
-        own: (Key, SocketAddrV4),
-        (peer, to): (Key, SocketAddrV4),
+        own: (Address, SocketAddrV4),
+        (peer, to): (Address, SocketAddrV4),
         (asked, welcome): (Nonce, Nonce),
         since: Instant,
     ) -> io::Result<Self> {
@@ -74,7 +73,7 @@ impl Opening {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(errno) => return Err(errno.into()),
         }
-        let (NicId(nic), endpoint) = own.0;
+        let Address { nic: NicId(nic), endpoint } = own.0;
         let mut hello = [0; HELLO];
         hello[..6].copy_from_slice(&nic);
         hello[6] = endpoint;
@@ -84,7 +83,7 @@ impl Opening {
     }
 
     /// The peer that this endpoint connects to, if it was this endpoint that connected.
-    pub(super) const fn called(&self) -> Option<Key> {
+    pub(super) const fn called(&self) -> Option<Address> {
         match &self.side {
             OpeningSide::Called => None,
             OpeningSide::Calling { peer, .. } => Some(*peer),
