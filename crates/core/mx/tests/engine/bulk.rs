@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::support::{self, EnginePair, address, frame_type, pattern, secs};
+use crate::support::{self, EnginePair, address, frame_type, pattern, received, secs};
 use base::time::{Duration, Instant};
 use bytes::Bytes;
 use mx::config::Config;
@@ -39,14 +39,6 @@ fn count(log: &Log, frame_type: FrameType) -> (usize, usize) {
 fn send(pair: &mut EnginePair, to: PeerId, length: usize) {
     pair.ends[0].isend(pair.now, to, 1, pattern(length), 0).unwrap();
     pair.ends[1].irecv(pair.now, None, Match::ANY, vec![0; length], 0).unwrap();
-}
-
-fn received(pair: &mut EnginePair) -> Vec<Vec<u8>> {
-    let received = |event| match event {
-        Event::Received(_, status, data) if status.result == Ok(()) => Some(data),
-        _ => None,
-    };
-    pair.take(1).into_iter().filter_map(received).collect()
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Of frames that leave together to one peer, the last one that a host waits for is marked.
 
-use crate::support::{self, Engine, EnginePair, frame_type, pattern, secs};
-use base::time::Instant;
+use crate::support::{self, EnginePair, batch, frame_type, pattern, secs};
 use mx::config::{Config, Marks};
 use mx::endpoint::Endpoint;
 use mx::ids::PeerId;
@@ -10,12 +9,6 @@ use mx::wire::{self, Body, FLAG_MARK, FrameType, Header};
 
 /// A frame of any of these sizes is one of this many, at the usual MTU.
 const FRAMES: [(usize, u32); 6] = [(0, 1), (128, 1), (129, 1), (1_500, 2), (5_800, 4), (5_900, 5)];
-
-fn batch(end: &mut Engine, now: Instant) -> Vec<Vec<u8>> {
-    let mut out = [0; 9216];
-    std::iter::from_fn(|| end.transmit(now, &mut out).map(|sent| out[..sent.length].to_vec()))
-        .collect()
-}
 
 fn kinds(frames: &[Vec<u8>]) -> Vec<(FrameType, bool)> {
     frames.iter().map(|frame| (frame_type(frame), is_marked(frame))).collect()

@@ -1,6 +1,6 @@
 //! One endpoint that a program and the kernel of its host drive in turns.
 
-use crate::support::{Engine, EnginePair, address, frame_type, pattern, secs};
+use crate::support::{Engine, EnginePair, address, batch, frame_type, pattern, received, secs};
 use base::time::Duration;
 use mx::config::Config;
 use mx::ids::{PeerId, SendId};
@@ -9,16 +9,6 @@ use mx::status::Event;
 use mx::wire::FrameType;
 
 const LARGE: usize = 100_000;
-
-/// What leaves an end now, type by type.
-fn batch(pair: &mut EnginePair, end: usize) -> Vec<Vec<u8>> {
-    let mut out = [0; 1500];
-    let mut frames = Vec::new();
-    while let Some(outgoing) = pair.ends[end].transmit(pair.now, &mut out) {
-        frames.push(out[..outgoing.length].to_vec());
-    }
-    frames
-}
 
 fn hand_over(pair: &mut EnginePair, to: usize, frames: &[Vec<u8>]) {
     for frame in frames {
@@ -38,14 +28,6 @@ fn kinds(frames: &[Vec<u8>]) -> Vec<FrameType> {
     kinds
 }
 
-fn received(pair: &mut EnginePair) -> usize {
-    let is_whole = |event: &&Event<Vec<u8>>| {
-        matches!(event, Event::Received(_, status, data)
-            if status.result == Ok(()) && data[..] == pattern(data.len())[..])
-    };
-    pair.take(1).iter().filter(is_whole).count()
-}
-
 #[test]
 fn frames_of_large_messages_are_known_to_wait() {
     let (mut pair, [to, _]) = EnginePair::connected(Config::default());
@@ -54,15 +36,15 @@ fn frames_of_large_messages_are_known_to_wait() {
     assert_eq!(moves(&pair), [false, false]);
     pair.run(Duration::ZERO);
     send(&mut pair, to, LARGE);
-    let announcement = batch(&mut pair, 0);
+    let announcement = batch(&mut pair.ends[0], pair.now);
     assert_eq!(moves(&pair), [false, false]);
     hand_over(&mut pair, 1, &announcement);
     assert_eq!(moves(&pair), [false, true]);
-    let requests = batch(&mut pair, 1);
+    let requests = batch(&mut pair.ends[1], pair.now);
     assert_eq!((moves(&pair), kinds(&requests)), ([false, false], vec![FrameType::Pull]));
     hand_over(&mut pair, 0, &requests);
     assert_eq!(moves(&pair), [true, false]);
-    let replies = batch(&mut pair, 0);
+    let replies = batch(&mut pair.ends[0], pair.now);
     assert_eq!((moves(&pair), kinds(&replies)), ([false, false], vec![FrameType::Reply]));
 }
 
@@ -80,7 +62,7 @@ fn requests_wait_for_a_message_that_is_held() {
     pair.ends[0].release(held);
     assert!(pair.ends[0].moves_large());
     pair.run(Duration::from_micros(900));
-    assert_eq!((received(&mut pair), pair.ends[1].counters().asked_again), (2, 0));
+    assert_eq!((received(&mut pair).len(), pair.ends[1].counters().asked_again), (2, 0));
     assert!(!pair.ends[0].hold(held), "it has ended");
     pair.ends[0].release(held);
 }
@@ -97,10 +79,10 @@ fn message_may_be_held_again_and_is_asked_for_again() {
     pair.ends[0].hold(held);
     pair.run(Duration::from_millis(20));
     // What is asked for again is the same request.
-    assert_eq!((received(&mut pair), pair.ends[0].usage().jobs), (0, before));
+    assert_eq!((received(&mut pair).len(), pair.ends[0].usage().jobs), (0, before));
     pair.ends[0].release(held);
     pair.run(secs(1));
-    assert_eq!(received(&mut pair), 1);
+    assert_eq!(received(&mut pair).len(), 1);
 }
 
 #[test]
@@ -120,7 +102,7 @@ fn asked_again(reorder: fn(Vec<Vec<u8>>) -> Vec<Vec<u8>>) -> u64 {
     send(&mut pair, to, 5 << 20);
     for _ in 0..100_000 {
         for from in 0..2 {
-            let frames = batch(&mut pair, from);
+            let frames = batch(&mut pair.ends[from], pair.now);
             let (pulls, others): (Vec<_>, Vec<_>) =
                 frames.into_iter().partition(|frame| frame_type(frame) == FrameType::Pull);
             for frame in others.iter().chain(&reorder(pulls)) {
@@ -164,6 +146,10 @@ fn lost_request_is_made_again_soon() {
         });
         send(&mut pair, to, size);
         pair.run(Duration::from_micros(within));
-        assert_eq!((received(&mut pair), pair.ends[1].counters().asked_again), (1, 1), "{size}");
+        assert_eq!(
+            (received(&mut pair).len(), pair.ends[1].counters().asked_again),
+            (1, 1),
+            "{size}"
+        );
     }
 }

@@ -151,6 +151,24 @@ impl<S: Source> EnginePair<S> {
     }
 }
 
+/// The frames that an end sends now.
+pub(crate) fn batch(end: &mut Engine, now: Instant) -> Vec<Vec<u8>> {
+    let mut out = [0; 9216];
+    std::iter::from_fn(|| end.transmit(now, &mut out).map(|sent| out[..sent.length].to_vec()))
+        .collect()
+}
+
+/// The messages that the second end has received in full.
+pub(crate) fn received(pair: &mut EnginePair) -> Vec<Vec<u8>> {
+    let received = |event| match event {
+        Event::Received(_, status, data) if status.result == Ok(()) => Some(data),
+        _ => None,
+    };
+    let all: Vec<_> = pair.take(1).into_iter().filter_map(received).collect();
+    assert!(all.iter().all(|data| data[..] == pattern(data.len())[..]));
+    all
+}
+
 pub(crate) fn secs(seconds: u64) -> Duration {
     Duration::from_millis(seconds * 1_000)
 }
