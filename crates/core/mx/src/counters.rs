@@ -26,7 +26,8 @@ named! {
         Stale => "stale",
         /// The answer to a stranger had to be left out: there were too many.
         TooManyStrays => "too-many-strays",
-        /// It asks to connect, and has to ask again: there are too many peers, or too many of its host.
+        /// It asks to connect, and has to ask again: there are too many peers, or too many of its
+        /// host.
         TooManyPeers => "too-many-peers",
     }
 }

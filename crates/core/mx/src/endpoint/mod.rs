@@ -16,10 +16,11 @@
 //! - calls [`Endpoint::handle_timeout`] at [`Endpoint::deadline`], which any call may change. A
 //!   late call delays resends and acknowledgements, and breaks nothing.
 //!
-//! Two threads may drive one endpoint, such as a program and the interrupt handler of its host: they
-//! take turns with a lock, and each puts its frames on the wire without it. So frames may leave in
-//! another order than [`Endpoint::transmit`] has written them. A frame that two others of its kind
-//! overtake is not taken for lost; one that more overtake may be sent, or asked for, twice.
+//! Two threads may drive one endpoint, such as a program and the interrupt handler of its host:
+//! they take turns with a lock, and each puts its frames on the wire without it. So frames may
+//! leave in another order than [`Endpoint::transmit`] has written them. A frame that two others of
+//! its kind overtake is not taken for lost; one that more overtake may be sent, or asked for,
+//! twice.
 //!
 //! Nothing else is needed for progress. In particular, no request has to be asked about.
 

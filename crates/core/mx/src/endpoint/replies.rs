@@ -13,11 +13,11 @@ const MAX_JOBS: usize = 512;
 impl<S: Source, R: Sink> Endpoint<S, R> {
     /// Peers wait for the frames of a large message that they ask for: as if they had not, until it
     /// is [released](Self::release). Its announcement goes out meanwhile. This is for one who
-    /// prepares the memory of a message, such as by registering its pages, while the announcement is
-    /// under way; a peer repeats a request that is not answered within
-    /// [`resend_min`](crate::config::Config::resend_min), and is lost in the end. What the same peer
-    /// asks for later waits, too, since it takes frames out of order for loss. False if this send has
-    /// ended.
+    /// prepares the memory of a message, such as by registering its pages, while the announcement
+    /// is under way; a peer repeats a request that is not answered within
+    /// [`resend_min`](crate::config::Config::resend_min), and is lost in the end. What the same
+    /// peer asks for later waits, too, since it takes frames out of order for loss. False if this
+    /// send has ended.
     pub fn hold(&mut self, send: SendId) -> bool {
         self.sends.get_mut(send).map(|sending| sending.is_held = true).is_some()
     }
