@@ -15,9 +15,9 @@
 //! of what is missing. A request names the frames that are wanted: asking again costs only what was
 //! lost. A block is asked for again when frames of a later request arrive in some number, soon
 //! after its last frame has come, or when nothing has come for as long as an answer may take. Two
-//! threads that send for one endpoint may swap requests, and no peer should be asked twice for that:
-//! so a request without any answer waits for frames of the third after it, or until those of the
-//! next two have stopped.
+//! threads that send for one endpoint may swap requests, and no peer should be asked twice for
+//! that: so a request without any answer waits for frames of the third after it, or until those of
+//! the next two have stopped.
 
 use alloc::collections::{BTreeMap, VecDeque};
 
