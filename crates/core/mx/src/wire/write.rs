@@ -22,7 +22,7 @@ pub fn write(header: &Header, body: &Body<'_>, out: &mut [u8]) -> usize {
     write_data(header, body, data.len(), out, |place| place.copy_from_slice(data))
 }
 
-/// As [`write`], of a frame whose data, `length` bytes, are filled in by `fill` and not taken from
+/// As [`write()`], of a frame whose data, `length` bytes, are filled in by `fill` and not taken from
 /// `body`.
 pub(crate) fn write_data(
     header: &Header,
@@ -46,7 +46,7 @@ pub(crate) fn write_data(
     REFUSAL
 }
 
-/// As [`write`], of what comes before the data of a frame, `length` bytes.
+/// As [`write()`], of what comes before the data of a frame, `length` bytes.
 pub(crate) fn write_head(header: &Header, body: &Body<'_>, length: usize, out: &mut [u8]) -> usize {
     let end = overhead(body.frame_type(), false);
     let flags = [
