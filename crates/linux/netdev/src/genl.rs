@@ -22,14 +22,12 @@ const HEADER: usize = 4;
 
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The kernel refused, or the socket failed.
     Refused(io::Error, Option<String>),
     /// The answer makes no sense.
     Malformed(Malformed),
 }
 
 impl Failure {
-    /// The error that says what was asked for.
     pub(super) fn of(self, action: &'static str, device: &str) -> DeviceError {
         let device = device.to_owned();
         match self {
@@ -51,7 +49,6 @@ impl From<Malformed> for Failure {
     }
 }
 
-/// A family, spoken to in the network of the thread that opened it.
 #[derive(Debug)]
 pub(super) struct Family {
     socket: Socket,
@@ -68,7 +65,6 @@ pub(super) enum About {
 }
 
 impl Family {
-    /// Opens a socket and asks for the number of a family.
     pub(super) fn open(name: &'static str) -> Result<Self, DeviceError> {
         let fail = |cause| DeviceError::Family(name, cause);
         let socket = Socket::new(NETLINK_GENERIC).map_err(fail)?;

@@ -131,12 +131,10 @@ fn of_parent(root: &Root, directory: &str, all: &[Interrupt]) -> Vec<Interrupt> 
     if its.len() == 1 { its } else { Vec::new() }
 }
 
-/// Whether the bus device has several network devices.
 fn shares_function(root: &Root, directory: &str) -> bool {
     root.list(&format!("{directory}/device/net")).is_ok_and(|names| names.len() > 1)
 }
 
-/// The numbers that the bus has given to the device.
 fn numbers_of(root: &Root, directory: &str) -> BTreeSet<u32> {
     // A virtio device is a child of the PCI function that has the interrupts.
     for parent in ["device", "device/.."] {

@@ -42,7 +42,6 @@ mod qstats {
     pub(super) const EACH_QUEUE: u64 = 1;
 }
 
-/// What a queue counts, by the names of the kernel's specification, and its attributes.
 const COUNTERS: [(u16, &str); 15] = [
     (8, "rx-packets"),
     (9, "rx-bytes"),
@@ -216,7 +215,6 @@ impl Netdev {
         outcome.map(drop).map_err(|failure| failure.of("change", &format!("NAPI instance {id}")))
     }
 
-    /// A request about a device, by its number.
     fn about(&self, action: &'static str, device: &str, kind: u16) -> Result<Writer, DeviceError> {
         let index = self.control.index(device);
         let index = index.map_err(|cause| Failure::from(cause).of(action, device))?;
@@ -314,7 +312,6 @@ pub fn parse_queue_counters(attributes: &[u8]) -> Result<QueueCounters, Malforme
     Ok(QueueCounters { ifindex, direction, id, counters })
 }
 
-/// Decodes `enum netdev_queue_type`.
 fn direction_of(value: u32) -> Option<Direction> {
     match value {
         0 => Some(Direction::Rx),

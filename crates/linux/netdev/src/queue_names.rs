@@ -49,7 +49,6 @@ pub fn parse_name(name: &str) -> Option<(Direction, u32, &'static str)> {
     Some((direction?, id?, counter))
 }
 
-/// Runs of letters and runs of digits.
 fn words(name: &str) -> impl Iterator<Item = &str> {
     let kind = |c: char| match c {
         c if c.is_ascii_alphabetic() => 1,

@@ -48,7 +48,6 @@ pub fn read_steering(root: &Root, device: &str) -> Result<Vec<Steering>, DeviceE
     Ok(steering)
 }
 
-/// A queue's directory, such as `rx-0`.
 fn parse_name(name: &str) -> Option<(Direction, u32)> {
     match name.split_once('-')? {
         ("rx", queue) => Some((Direction::Rx, queue.parse().ok()?)),

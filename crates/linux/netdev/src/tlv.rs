@@ -94,7 +94,6 @@ impl<'a> Tlvs<'a> {
         self.filter(is_one).collect()
     }
 
-    /// All of them as what they say.
     pub(crate) fn read<R: Reply>(self) -> Result<R, Malformed> {
         let mut reply = R::default();
         for attribute in self {

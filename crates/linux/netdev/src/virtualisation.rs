@@ -45,7 +45,6 @@ pub fn read_virtualisation(root: &Root) -> Virtualisation {
     }
 }
 
-/// The files that container managers leave for programs that want to know.
 fn container(root: &Root) -> Option<String> {
     if let Some(name) = root.word("run/systemd/container") {
         return Some(name);

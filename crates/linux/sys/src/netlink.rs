@@ -260,7 +260,6 @@ impl Netlink {
         })
     }
 
-    /// Sends one request and collects the answers up to its acknowledgement.
     fn ask(
         &self,
         request: RouteNetlinkMessage,
@@ -297,7 +296,6 @@ impl Netlink {
     }
 }
 
-/// A request about the link of this name.
 fn about(name: &str) -> LinkMessage {
     let mut message = LinkMessage::default();
     message.attributes.push(LinkAttribute::IfName(name.to_owned()));

@@ -5,7 +5,6 @@
 
 use super::record;
 
-/// The structure. Fields without a name here are zero.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(super) struct Attributes {
@@ -61,7 +60,6 @@ impl Attributes {
         }
     }
 
-    /// Each passing of the tracepoint of that number.
     pub(super) fn tracepoint(id: u16) -> Self {
         Self::new(KIND_TRACEPOINT, id.into(), 0)
     }
@@ -71,12 +69,10 @@ impl Attributes {
         Self::new(KIND_SOFTWARE, DUMMY, 0)
     }
 
-    /// Each time a thread gets or leaves a processor.
     pub(super) fn switches() -> Self {
         Self::new(KIND_SOFTWARE, DUMMY, CONTEXT_SWITCH)
     }
 
-    /// Also for threads and processes that the traced one starts.
     pub(super) fn inherited(mut self) -> Self {
         self.flags |= INHERIT;
         self

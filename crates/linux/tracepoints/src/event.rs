@@ -18,12 +18,10 @@ const SET_FILTER: c_ulong = 0x4000_2406 | (size_of::<usize>() as c_ulong) << 16;
 /// Close on exec (`PERF_FLAG_FD_CLOEXEC`).
 const CLOEXEC: c_ulong = 1 << 3;
 
-/// An event that was opened. Dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct Event(OwnedFd);
 
 impl Event {
-    /// Opens an event for one process, or -1: for all, on one processor. It is switched off.
     pub(super) fn open(attributes: &Attributes, pid: i32, cpu: u32) -> io::Result<Self> {
         let (group, attributes): (c_int, *const Attributes) = (-1, attributes);
         // SAFETY: the attributes have the size that they tell, and outlive the call.
@@ -39,7 +37,6 @@ impl Event {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(opened as c_int) }))
     }
 
-    /// Has its records written into the ring of `other`, which is of the same processor.
     pub(super) fn write_into(&self, other: &Self) -> io::Result<()> {
         self.ask(SET_OUTPUT, other.0.as_raw_fd() as c_ulong)
     }

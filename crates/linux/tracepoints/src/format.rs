@@ -84,7 +84,6 @@ impl Format {
     }
 }
 
-/// A field, from what follows `field:`.
 fn field(declared: &str) -> Option<Field> {
     let mut parts = declared.split(';').map(str::trim);
     let declaration = parts.next()?;

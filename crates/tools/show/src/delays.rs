@@ -60,7 +60,6 @@ pub fn delays_of(report: &Report) -> Vec<Delay> {
     delays
 }
 
-/// The longest wait of the device and of its queues that have settings of their own.
 fn coalescing(report: &Report) -> Option<Delay> {
     let settings = report.coalescing.as_ref()?;
     let driver = report.called_driver();
@@ -223,99 +222,4 @@ fn hypervisor(report: &Report) -> Option<Delay> {
              its own, which cannot be seen from here",
         )
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use netdev::ethtool::{Coalesce, Driver, ProfileStep};
-    use netdev::netdev::{Napi, Threaded};
-
-    fn device(driver: &str, settings: &[(Parameter, u32)]) -> Report {
-        let mut coalescing = Coalesce::new();
-        settings.iter().for_each(|(name, value)| coalescing.set(*name, *value));
-        let driver = Driver { name: driver.into(), ..Driver::default() };
-        Report { driver: Some(driver), coalescing: Some(coalescing), ..Report::default() }
-    }
-
-    /// The one delay of a device, and a part of its description.
-    #[track_caller]
-    fn only(report: &Report, cause: &str, up_to_us: Option<f64>, words: &str) {
-        let delays = delays_of(report);
-        let [delay] = &delays[..] else { panic!("not one: {delays:?}") };
-        assert_eq!((delay.cause, delay.up_to_us), (cause, up_to_us), "{}", delay.what);
-        assert!(delay.what.contains(words), "{}", delay.what);
-    }
-
-    #[test]
-    fn a_queue_and_a_profile_of_its_own_count() {
-        use Parameter::{AdaptiveRx, RxFrames, RxUsecs};
-        let mut queues = device("ice", &[(RxUsecs, 50)]);
-        let coalesce = Coalesce::new().with(RxUsecs, 90).with(RxFrames, 7);
-        queues.queue_coalescing = vec![QueueCoalesce { queue: 3, coalesce }];
-        only(&queues, "coalescing", Some(90.0), "does not wait (queue 3)");
-        let on = [(AdaptiveRx, 1), (RxUsecs, 8)];
-        let mut reported = device("virtio_net", &on);
-        let step = |usec| ProfileStep { usec: Some(usec), ..ProfileStep::default() };
-        reported.coalescing.as_mut().unwrap().rx_profile = Some(vec![step(2), step(512)]);
-        only(&reported, "coalescing", Some(512.0), "between 0 and 512 us");
-        let unknown = Report { driver: None, ..device("", &on) };
-        only(&unknown, "coalescing", None, "what its driver chooses from is not known here");
-    }
-
-    #[test]
-    fn a_delay_that_no_command_shows_is_reported_with_its_card() {
-        let mut report = device("e1000e", &[]);
-        report.files.pci_id = Some("8086:10d3".into());
-        only(&report, "receive-delay", None, "32.768 us on this card");
-        report.files.pci_id = Some("8086:153a".into());
-        assert_eq!(delays_of(&report), []);
-    }
-
-    #[test]
-    fn software_holds_packets_back_too() {
-        let mut deferring = Report::default();
-        deferring.files.deferral.gro_flush_timeout = Some(20_000);
-        only(&deferring, "napi-deferral", Some(20.0), "GRO keeps packets");
-        deferring.files.deferral.napi_defer_hard_irqs = Some(2);
-        only(&deferring, "napi-deferral", Some(20.0), "2 times in a row");
-        let own =
-            Napi { gro_flush_timeout: Some(200_000), defer_hard_irqs: Some(1), ..Napi::default() };
-        deferring.napis = Some(vec![own]);
-        only(&deferring, "napi-deferral", Some(200.0), "1 times in a row");
-
-        deferring.napis = Some(Vec::new());
-        assert_eq!(delays_of(&deferring), [], "without polls nothing is deferred");
-
-        let threaded = Napi { threaded: Some(Threaded::Enabled), ..Napi::default() };
-        let report = Report { napis: Some(vec![threaded]), ..Report::default() };
-        only(&report, "threaded-napi", None, "the scheduler");
-    }
-
-    #[test]
-    fn suspended_interrupts_and_threads_that_poll_are_distinguished() {
-        let with = |napi| Report { napis: Some(vec![napi]), ..Report::default() };
-        let suspends = Napi { irq_suspend_timeout: Some(20_000_000), ..Napi::default() };
-        only(&with(suspends), "irq-suspension", None, "irq-suspend-timeout 20000 us at most");
-        let none = Napi { irq_suspend_timeout: Some(0), ..Napi::default() };
-        assert_eq!(delays_of(&with(none)), []);
-        let polls = Napi { threaded: Some(Threaded::BusyPoll), ..Napi::default() };
-        assert_eq!(delays_of(&with(polls)), [], "a thread that never sleeps wakes for nothing");
-    }
-
-    #[test]
-    fn the_longest_comes_first_and_the_unknown_last() {
-        let mut report = device("bcmgenet", &[(Parameter::RxUsecs, 100)]);
-        report.files.virtualisation.is_guest = Some(true);
-        report.files.bus = Some("pci".into());
-        let state = |name: &str, latency_us, is_disabled| netdev::idle::IdleState {
-            name: name.into(),
-            latency_us,
-            is_disabled,
-            ..Default::default()
-        };
-        report.files.idle.states = vec![state("C6", 133, false), state("C10", 890, true)];
-        let causes: Vec<_> = delays_of(&report).iter().map(|delay| delay.cause).collect();
-        assert_eq!(causes, ["idle-state", "coalescing", "hypervisor"]);
-    }
 }

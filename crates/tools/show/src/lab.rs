@@ -47,26 +47,3 @@ fn up_to(setting: &str) -> Option<f64> {
         TimerKind::Driver | TimerKind::Custom(_) => return None,
     }))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_port_holds_packets_as_its_setting_says() {
-        let of = |settings: &[&str]| {
-            let settings = settings.iter().map(ToString::to_string).collect();
-            LabPort { lab: "x".into(), settings }.delay()
-        };
-        let delay = of(&["delay:200"]).unwrap();
-        assert_eq!((delay.cause, delay.up_to_us), ("coalescing", Some(200.0)));
-        assert_eq!(delay.what, "the NIC of lab x is set to delay:200 (earmark nic --lab x show)");
-        assert_eq!(of(&["disabled"]), None);
-        assert_eq!(of(&["delay:0", "delay:0"]), None);
-        assert_eq!(of(&["delay:50+frames:1"]), None);
-        assert_eq!(of(&["disabled", "marked:75"]).unwrap().up_to_us, Some(75.0));
-        assert_eq!(of(&["adaptive"]).unwrap().up_to_us, Some(256.0));
-        assert_eq!(of(&["driver"]).unwrap().up_to_us, None);
-        assert_eq!(of(&["of a later version"]).unwrap().up_to_us, None);
-    }
-}

@@ -9,7 +9,6 @@ const INDENT: usize = 13;
 #[derive(Debug)]
 pub struct Lines {
     lines: Vec<String>,
-    /// Columns of the longest one.
     width: usize,
 }
 
@@ -55,7 +54,6 @@ impl Lines {
     }
 }
 
-/// A number of things: `1 vector`, `2 vectors`.
 pub(crate) fn count(number: usize, thing: &str) -> String {
     if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }

@@ -20,7 +20,6 @@ use sys::netlink::{LinkStats, Netlink};
 use super::read::no_device;
 use super::role::{InterruptRole, roles_of};
 
-/// Counters of a device at one moment.
 #[derive(Debug)]
 pub struct Reading {
     pub at: Instant,
@@ -39,7 +38,6 @@ pub struct Meter<'a> {
     ethtool: Ethtool,
     netdev: Option<Netdev>,
     netlink: Netlink,
-    /// The interrupt of each receiving queue, where the driver reports it.
     vectors: BTreeMap<u32, u32>,
 }
 
@@ -91,7 +89,6 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// Which interrupt a receiving queue has: through the NAPI instance that polls it.
 fn vectors_of_queues(netdev: &Netdev, device: &str) -> BTreeMap<u32, u32> {
     let napis = netdev.napis(device).unwrap_or_default();
     let queues = netdev.queues(device).unwrap_or_default();

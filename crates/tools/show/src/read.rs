@@ -160,7 +160,6 @@ impl Report {
     }
 }
 
-/// What stands for the name of a driver where there is none.
 pub(crate) const NO_DRIVER: &str = "no driver";
 
 /// What is missing where `/sys` cannot be read: interrupts, deferral, steering and counters.
@@ -188,7 +187,6 @@ impl Notes {
         read_machine(root)
     }
 
-    /// Files that set coalescing, and a note of those that may.
     fn setters(&mut self, root: &Root, name: &str) -> Vec<Setter> {
         let Setters { found, unread } = read_setters(&Tree::at("/"), &Traits::read(root, name));
         if let Some(first) = unread.first() {

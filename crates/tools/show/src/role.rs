@@ -3,7 +3,6 @@
 
 use netdev::interrupts::{Affinity, Interrupt};
 
-/// What an interrupt is for, by the names of its handlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InterruptRole {
     Receive,
@@ -77,7 +76,6 @@ pub(crate) fn crowded_cpu(interrupts: &[(Interrupt, Affinity)]) -> Option<u32> {
     is_one.then_some(cpus[0])
 }
 
-/// The one processor of an interrupt, if it has one.
 fn cpu_of(interrupt: &Interrupt, affinity: &Affinity) -> Option<u32> {
     match affinity.effective.as_deref() {
         Some([cpu]) => Some(*cpu),

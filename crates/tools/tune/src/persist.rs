@@ -5,25 +5,20 @@
 //!
 //! This module makes texts. It reads and writes nothing.
 
-mod ansible;
 mod file;
-mod ifupdown;
-mod link;
-mod network_manager;
-mod nixos;
-mod nmstate;
-mod service;
-mod sysctl;
-mod tuned;
-mod udev;
+mod printed;
+mod scripts;
+mod systemd;
 mod words;
 
 use clap::ValueEnum;
 
 use crate::setting::{Mechanism, Setting, State};
-use file::settings_in_head;
+use file::{
+    DROP_IN, IFUPDOWN, LINK, NETWORK_MANAGER, SERVICE, SYSCTL, TUNED, UDEV, path, settings_in_head,
+};
 pub use file::{File, Subject, is_ours};
-pub use link::{link_key, link_section};
+pub use systemd::{link_key, link_section};
 
 /// Who brings the settings back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -98,19 +93,16 @@ impl Format {
 
     /// The paths that files of a device may have; none if it is a text for a repository.
     pub fn paths(self, device: &str) -> Vec<String> {
-        match self {
-            Self::Systemd => {
-                let mut paths = vec![link::path(device), udev::path(device), sysctl::path(device)];
-                paths.extend(service::paths(device));
-                paths
-            }
-            Self::Link => vec![link::path(device)],
-            Self::Udev => vec![udev::path(device)],
-            Self::NetworkManager => vec![network_manager::path(device)],
-            Self::Ifupdown => vec![ifupdown::path(device)],
-            Self::Tuned => tuned::paths(device),
-            Self::Nmstate | Self::Ansible | Self::Nixos => Vec::new(),
-        }
+        let patterns: &[&str] = match self {
+            Self::Systemd => &[LINK, UDEV, SYSCTL, SERVICE, DROP_IN],
+            Self::Link => &[LINK],
+            Self::Udev => &[UDEV],
+            Self::NetworkManager => &[NETWORK_MANAGER],
+            Self::Ifupdown => &[IFUPDOWN],
+            Self::Tuned => TUNED.as_flattened(),
+            Self::Nmstate | Self::Ansible | Self::Nixos => &[],
+        };
+        patterns.iter().map(|pattern| path(pattern, device)).collect()
     }
 
     /// What brings `settings` back.
@@ -120,18 +112,17 @@ impl Format {
     /// somebody else counts first: the message has the lines to add there.
     pub fn write(self, subject: &Subject, settings: &State) -> Result<Written, String> {
         self.check(&subject.name, settings)?;
-        let one = |file| Ok(Written::Files(vec![file]));
-        match self {
-            Self::Systemd => systemd(subject, settings).map(Written::Files),
-            Self::Link => one(link::link(subject, settings)?),
-            Self::Udev => one(udev::file(subject, settings)),
-            Self::NetworkManager => one(network_manager::file(subject, settings)),
-            Self::Ifupdown => one(ifupdown::file(subject, settings)),
-            Self::Tuned => Ok(Written::Files(tuned::files(subject, settings))),
-            Self::Nmstate => Ok(Written::Text(nmstate::text(subject, settings))),
-            Self::Ansible => Ok(Written::Text(ansible::text(subject, settings))),
-            Self::Nixos => Ok(Written::Text(nixos::text(subject, settings))),
-        }
+        Ok(match self {
+            Self::Systemd => Written::Files(systemd::files(subject, settings)?),
+            Self::Link => Written::Files(vec![systemd::link_file(subject, settings)?]),
+            Self::Udev => Written::Files(vec![systemd::udev_file(subject, settings)]),
+            Self::NetworkManager => Written::Files(vec![scripts::dispatcher(subject, settings)]),
+            Self::Ifupdown => Written::Files(vec![scripts::stanza(subject, settings)]),
+            Self::Tuned => Written::Files(scripts::profile_files(subject, settings)),
+            Self::Nmstate => Written::Text(printed::nmstate(subject, settings)),
+            Self::Ansible => Written::Text(printed::ansible(subject, settings)),
+            Self::Nixos => Written::Text(printed::nixos(subject, settings)),
+        })
     }
 
     fn check(self, device: &str, settings: &State) -> Result<(), String> {
@@ -159,28 +150,6 @@ impl Format {
     }
 }
 
-fn systemd(subject: &Subject, settings: &State) -> Result<Vec<File>, String> {
-    let linked = settings.only(|setting| link_key(setting).is_some());
-    let busy = settings.only(|setting| setting.mechanism() == Mechanism::Sysctl);
-    let ours = settings.only(words::needs_device_up);
-    let others = settings
-        .only(|setting| [&linked, &busy, &ours].iter().all(|group| group.get(setting).is_none()));
-    let mut files = Vec::new();
-    if !linked.0.is_empty() {
-        files.push(link::link(subject, &linked)?);
-    }
-    if !others.0.is_empty() {
-        files.push(udev::file(subject, &others));
-    }
-    if !busy.0.is_empty() {
-        files.push(sysctl::file(subject, &busy));
-    }
-    if !ours.0.is_empty() {
-        files.extend(service::files(subject, &ours));
-    }
-    Ok(files)
-}
-
 /// The settings that a file of ours brings back.
 pub fn settings_of(text: &str) -> State {
     if let Some(settings) = settings_in_head(text) {
@@ -194,10 +163,11 @@ pub fn settings_of(text: &str) -> State {
     };
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         if line.starts_with("ACTION==") {
-            udev::pairs(line).into_iter().for_each(&mut add);
+            systemd::udev_pairs(line).into_iter().for_each(&mut add);
         } else if let Some((key, value)) = line.split_once('=') {
             let (key, value) = (key.trim(), value.trim());
-            let setting = link::setting_of(key, value).or_else(|| sysctl::setting_of(key, value));
+            let setting = systemd::setting_of_link(key, value)
+                .or_else(|| systemd::setting_of_sysctl(key, value));
             setting.into_iter().for_each(&mut add);
         }
     }
@@ -212,10 +182,10 @@ pub fn without(format: Format, name: &str, text: &str, gone: &[Setting]) -> Opti
     }
     let subject = Subject { name: name.to_owned(), ..Subject::default() };
     if text.contains("\n[Link]\n") {
-        return Some(link::without(text, gone));
+        return Some(systemd::without_lines(text, gone));
     }
     if text.contains("\nACTION==") {
-        return Some(udev::file(&subject, &left).text);
+        return Some(systemd::udev_file(&subject, &left).text);
     }
     match format.write(&subject, &left).ok()? {
         Written::Files(files) => {

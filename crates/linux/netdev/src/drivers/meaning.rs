@@ -35,7 +35,6 @@ fn shown(driver: &str) -> String {
     }
 }
 
-/// Words for `rx-usecs 0`.
 fn zero(driver: &str, settings: &Coalesce) -> String {
     let least = matches!(rows_of(driver).rx_usecs.zero, Some(Zero::LeastUs(_)));
     match wait(driver, settings).map(|wait| wait.bound) {

@@ -18,7 +18,6 @@ use sys::ethtool::{
 /// Rules choose queues (`ETH_FLAG_NTUPLE`).
 const NTUPLE: u32 = 1 << 27;
 
-/// Bytes of each of its texts.
 const TEXT: usize = 32;
 
 /// A driver, as `ethtool -i` has it.
@@ -100,7 +99,6 @@ impl Ethtool {
     }
 }
 
-/// A number of 64 bits from its two words as they lie in memory.
 fn join(first: u32, second: u32) -> u64 {
     let ([a, b, c, d], [e, f, g, h]) = (first.to_ne_bytes(), second.to_ne_bytes());
     u64::from_ne_bytes([a, b, c, d, e, f, g, h])

@@ -114,7 +114,6 @@ impl Field {
         }
     }
 
-    /// All bits of it, in packets of this kind.
     fn full(self, flow: Flow) -> u128 {
         let tag = (self == Self::Vlan).then_some(2);
         let bytes = self.place(flow).map(|(_, bytes)| bytes).or(tag);
@@ -122,14 +121,12 @@ impl Field {
     }
 }
 
-/// A value of which some bits count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Masked<T> {
     value: T,
     mask: T,
 }
 
-/// What becomes of the packets that a rule fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Action {
     Queue(u16),
@@ -212,7 +209,6 @@ impl FlowRule {
             .unwrap_or_else(|| wide(self.words[field as usize - 2]))
     }
 
-    /// Its fields with their names and values, those that count.
     fn fields(&self) -> impl Iterator<Item = (Field, &'static str, Masked<u128>)> {
         let all = Field::ALL.into_iter().map(|(field, name)| (field, name, self.get(field)));
         all.filter(|(.., it)| it.mask != 0)

@@ -60,7 +60,6 @@ impl PlacedRule {
     }
 }
 
-/// A request about rules, and its answer.
 #[derive(Clone, Debug)]
 pub(super) struct Request(pub(super) Vec<u32>);
 

@@ -55,13 +55,11 @@ pub fn parse_legacy(words: &[u32]) -> Coalesce {
     coalesce
 }
 
-/// Where a parameter is, if it is there at all.
 fn word_of(parameter: Parameter) -> Option<usize> {
     let word = usize::from(parameter as u16).checked_sub(1)?;
     (word < WORDS).then_some(word)
 }
 
-/// Puts the values to change among the others.
 fn change_words(words: &mut [u32], change: &Coalesce) -> io::Result<()> {
     for (parameter, value) in change.iter() {
         let word = word_of(parameter).and_then(|word| words.get_mut(word));

@@ -76,7 +76,6 @@ const SWITCH: Option<Unit> = None;
 const COUNT: Option<Unit> = Some(Unit::Count);
 const MICROS: Option<Unit> = Some(Unit::Micros);
 
-/// All of them with their names and units, in the order in which `ethtool -c` prints them, nearly.
 const TABLE: [(Parameter, &str, Option<Unit>); 29] = {
     use Parameter::*;
     use Unit::{Nanos, Seconds};
@@ -133,7 +132,6 @@ impl Parameter {
         self.row().map_or("", |(_, name, _)| name)
     }
 
-    /// The parameter of a netlink attribute, if it is one.
     pub(super) fn of_attribute(kind: u16) -> Option<Self> {
         Self::all().find(|parameter| *parameter as u16 == kind)
     }

@@ -6,7 +6,6 @@ use crate::ethtool::Parameter;
 /// No value has more bytes.
 const LONGEST: usize = 20;
 
-/// Lines without comments, with those that end in a backslash joined to the next.
 pub(super) fn lines(text: &str) -> Vec<String> {
     let (mut lines, mut line) = (Vec::new(), String::new());
     for part in text.lines() {
@@ -47,7 +46,6 @@ fn one(command: &str, device: &Traits, variable: Matches) -> Option<(Matches, Se
     Some((matches, settings))
 }
 
-/// A setting by the name of `ethtool -C`.
 pub(super) fn setting(name: &str, value: &str) -> Option<(String, String)> {
     let parameter: Parameter = name.parse().ok()?;
     let value = match (parameter.is_switch(), value) {
@@ -65,7 +63,6 @@ pub(super) fn in_script(text: &str, device: &Traits) -> (Matches, Settings) {
     together(lines.iter().flat_map(|line| in_line(line, device, Matches::Perhaps)))
 }
 
-/// What several parts set together, and whether that is about the device for sure.
 pub(super) fn together(
     parts: impl IntoIterator<Item = (Matches, Settings)>,
 ) -> (Matches, Settings) {

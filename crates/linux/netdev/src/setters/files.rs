@@ -42,7 +42,6 @@ impl<'a> Files<'a> {
         names(self.tree, directory).unwrap_or_else(|unread| self.note(unread))
     }
 
-    /// The paths of [`by_name`], in the order of their names.
     pub(super) fn by_name(&mut self, directories: &[&str], end: &str) -> Vec<String> {
         let found = by_name(self.tree, directories, "", end);
         found.unwrap_or_else(|unread| self.note(unread)).into_values().collect()
@@ -54,7 +53,6 @@ impl<'a> Files<'a> {
     }
 }
 
-/// The text of a file, if there is one.
 pub(super) fn text(tree: &Tree, path: &str) -> Result<Option<String>, Unread> {
     tree.read_text(path, LARGEST).map_err(|cause| unread(tree, path, &cause))
 }

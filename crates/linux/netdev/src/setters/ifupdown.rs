@@ -11,7 +11,6 @@ use super::traits::{Matches, Settings, Traits};
 const MAIN: &str = "/etc/network/interfaces";
 const SCRIPTS: [&str; 2] = ["/etc/network/if-pre-up.d", "/etc/network/if-up.d"];
 
-/// No more files are read.
 const MOST_FILES: usize = 256;
 
 /// What begins something else than an option.

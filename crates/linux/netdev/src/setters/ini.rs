@@ -14,13 +14,11 @@ pub fn section(text: &str, title: &str) -> Vec<String> {
     lines
 }
 
-/// Name and value of a line that assigns something.
 pub(super) fn assignment(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once('=')?;
     Some((name.trim(), value.trim()))
 }
 
-/// The last value of a name in a section.
 pub(super) fn value(text: &str, title: &str, name: &str) -> Option<String> {
     let lines = section(text, title);
     let mut values = lines.iter().filter_map(|line| assignment(line));

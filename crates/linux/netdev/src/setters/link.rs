@@ -64,7 +64,6 @@ pub fn foreign(tree: &Tree, device: &Traits) -> Result<Vec<LinkFile>, Unread> {
     Ok(files)
 }
 
-/// The file that counted when udev saw the device, on this machine.
 fn by_udev(tree: &Tree, device: &Traits) -> Result<Option<String>, Unread> {
     let Some(number) = device.number else { return Ok(None) };
     let known = text(tree, &format!("/run/udev/data/n{number}"))?.unwrap_or_default();
@@ -83,7 +82,6 @@ pub fn drop_ins(tree: &Tree, name: &str) -> Result<Vec<DropIn>, Unread> {
     files.map(|path| Ok((path.clone(), lines(&path)?))).collect()
 }
 
-/// The file that counts, or those that may.
 pub(super) fn read(files: &mut Files<'_>, device: &Traits) -> Vec<(String, Matches, Settings)> {
     let by_udev = by_udev(files.tree, device).unwrap_or_else(|unread| files.note(unread));
     let all = foreign(files.tree, device).unwrap_or_else(|unread| files.note(unread));
@@ -100,7 +98,6 @@ pub(super) fn read(files: &mut Files<'_>, device: &Traits) -> Vec<(String, Match
     found
 }
 
-/// The settings in lines of a `[Link]` section.
 pub(super) fn settings(lines: &[String]) -> Settings {
     let pairs = lines.iter().filter_map(|line| assignment(line));
     pairs.filter_map(|(key, value)| setting(key, value)).collect()
@@ -159,7 +156,6 @@ pub fn link_key(parameter: Parameter) -> Option<&'static str> {
     })
 }
 
-/// Whether a file is about a device. One without a condition is about none.
 pub(super) fn matches(text: &str, device: &Traits) -> Matches {
     let mut all = BTreeMap::<String, String>::new();
     for line in section(text, "[Match]") {
@@ -187,7 +183,6 @@ pub(super) fn matches(text: &str, device: &Traits) -> Matches {
     all.iter().map(one).min().unwrap_or(Matches::No)
 }
 
-/// Whether a list of patterns has a text.
 fn listed(patterns: &str, text: Option<&str>) -> Matches {
     let has = |list: &str| any(list.split_whitespace().map(|pattern| is_like(pattern, text)));
     match patterns.trim().strip_prefix('!') {

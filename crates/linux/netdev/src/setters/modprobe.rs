@@ -34,7 +34,6 @@ pub(super) fn read(files: &mut Files<'_>, device: &Traits) -> Vec<(String, Match
     paths.into_iter().map(of_file).collect()
 }
 
-/// Options of the device's driver: a list with a value for each of its devices, or one.
 pub(super) fn options(text: &str, device: &Traits) -> Settings {
     let plain = |name: &str| name.replace('-', "_");
     let mut settings = Settings::new();

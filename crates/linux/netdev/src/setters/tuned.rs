@@ -15,7 +15,6 @@ const ACTIVE: &str = "/etc/tuned/active_profile";
 const DIRECTORIES: [&str; 4] =
     ["/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned"];
 
-/// No more profiles are read.
 const MOST_FILES: usize = 64;
 
 type Options = Vec<(String, String)>;
@@ -37,7 +36,6 @@ pub(super) fn read(files: &mut Files<'_>, device: &Traits) -> Vec<(String, Match
     found
 }
 
-/// Profiles that are active together.
 #[derive(Default)]
 struct Profiles {
     units: Vec<Unit>,
@@ -48,7 +46,6 @@ struct Profiles {
 }
 
 impl Profiles {
-    /// Loads a profile after those that it includes.
     fn load(&mut self, files: &mut Files<'_>, name: &str) {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
         if !name.chars().all(is_plain) || self.read.len() >= MOST_FILES {

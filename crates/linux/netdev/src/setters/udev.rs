@@ -47,7 +47,6 @@ pub(super) fn rules(text: &str, device: &Traits) -> Vec<(Matches, Settings)> {
     found
 }
 
-/// A rule: keys, each with an operator and a value in quotes.
 struct Rule<'a> {
     is_for: Matches,
     set: Vec<(Matches, Settings)>,
@@ -81,7 +80,6 @@ impl<'a> Rule<'a> {
     }
 }
 
-/// Whether the value of a key, alternatives with `|` between them, is that of the device.
 fn condition(key: &str, values: &str, device: &Traits) -> Matches {
     let one = |value: &str| match key {
         "SUBSYSTEM" => is_like(value, Some("net")),

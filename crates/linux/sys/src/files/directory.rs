@@ -106,7 +106,6 @@ impl Directory {
         new.finish()
     }
 
-    /// A new file beside its place, which gets these permissions there, or the usual ones.
     pub(super) fn new_file(&self, name: &OsStr, mode: Option<u32>) -> io::Result<NewFile<'_>> {
         NewFile::create(self, format!(".earmark-{:016x}", seed()).into(), name, mode)
     }

@@ -72,7 +72,6 @@ fn truncate(file: &File) -> io::Result<()> {
     if file.metadata()?.is_file() { file.set_len(0) } else { Ok(()) }
 }
 
-/// Where a path leads, and what is there.
 struct OutputPath {
     directory: Directory,
     name: OsString,

@@ -20,7 +20,6 @@ pub(super) enum Others {
     MayNothing,
 }
 
-/// Refuses what others could have written, and secrets that they could have read.
 pub(super) fn check(path: &Path, status: &Stat, others: Others) -> io::Result<()> {
     check_as(geteuid().as_raw(), path, (status.st_uid, status.st_mode), others)
 }

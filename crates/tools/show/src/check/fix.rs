@@ -9,7 +9,6 @@ use super::limit::Limit;
 use crate::delays::Delay;
 use crate::report::Report;
 
-/// The command that fixes what was found, if a setting can.
 pub(super) fn command(device: &Report, key: Key, limit: &Limit, found: &Found) -> Option<String> {
     let name = &device.name;
     let wanted = limit.nearest(found.high);
@@ -80,7 +79,6 @@ fn shorten(device: &Report, other: Other, limit: &Limit) -> Option<String> {
     }
 }
 
-/// Shortens the wait for an interrupt, by the setting that it comes from.
 fn shorter(device: &Report, limit: &Limit, wanted: f64) -> Option<String> {
     let settings = device.coalescing.as_ref()?;
     let by = wait(device.driver_name(), settings).map_or(Parameter::RxUsecs, |wait| wait.by);

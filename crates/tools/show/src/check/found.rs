@@ -9,7 +9,6 @@ use crate::delays::Delay;
 use crate::read::NO_DRIVER;
 use crate::report::Report;
 
-/// A value, or the values between two.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Found {
     pub(super) low: f64,
@@ -46,7 +45,6 @@ impl Found {
 
 type Unknown = String;
 
-/// What is known: a value of the device, then those of queues that differ from it.
 pub(super) fn find(device: &Report, key: Key) -> Result<Vec<Found>, Unknown> {
     let other = match key {
         Key::Coalescing(parameter) => return coalescing(device, parameter),
@@ -128,7 +126,6 @@ fn chosen(device: &Report, parameter: Parameter) -> Option<Result<Found, Unknown
     })
 }
 
-/// The switch that lets the driver choose a parameter.
 pub(crate) fn adaptive_of(parameter: Parameter) -> Option<Parameter> {
     match parameter {
         Parameter::RxUsecs | Parameter::RxFrames => Some(Parameter::AdaptiveRx),
@@ -137,7 +134,6 @@ pub(crate) fn adaptive_of(parameter: Parameter) -> Option<Parameter> {
     }
 }
 
-/// The deferral of the device, and of NAPI instances that have another one.
 fn deferral(device: &Report, other: Other) -> Result<Vec<Found>, Unknown> {
     let is_timeout = other == Other::GroFlushTimeout;
     let own = &device.files.deferral;

@@ -16,19 +16,15 @@ pub(super) enum ValueKind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
-    /// A parameter of coalescing, by its name of `ethtool -C`.
     Coalescing(Parameter),
-    /// Anything else, by its place in a table.
     Other(Other),
 }
 
-/// Declares what rules can be about beside coalescing: a name and a kind of value for each.
 macro_rules! others {
-    ($($(#[$about:meta])* $variant:ident, $name:literal, $kind:expr;)*) => {
-        /// What a rule can be about beside coalescing.
+    ($($variant:ident, $name:literal, $kind:expr;)*) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum Other {
-            $($(#[$about])* $variant,)*
+            $($variant,)*
         }
 
         impl Other {
@@ -47,37 +43,24 @@ macro_rules! others {
 }
 
 others! {
-    /// The longest that the NIC or NAPI deferral holds a lone packet.
+    // The longest that the NIC or NAPI deferral holds a lone packet.
     LongestHold, "longest-hold", Number(Unit::Micros);
-    /// The longest that anything delays a lone packet, as the first line of `earmark show` has it.
     LongestDelay, "longest-delay", Number(Unit::Micros);
-    /// How long the deepest idle state that is allowed takes to come back from.
     IdleLatency, "idle-latency", Number(Unit::Micros);
-    /// The kernel's deferral of interrupts: how long.
     GroFlushTimeout, "gro-flush-timeout", Number(Unit::Nanos);
-    /// The kernel's deferral of interrupts: how often in a row.
     NapiDeferHardIrqs, "napi-defer-hard-irqs", Number(Unit::Count);
-    /// A kernel thread polls instead of the softirq.
+    // A kernel thread polls instead of the softirq.
     Threaded, "threaded", Switch;
-    /// Busy polling of `poll` and `select`.
     BusyPoll, "busy-poll", Number(Unit::Micros);
-    /// Busy polling of reads.
     BusyRead, "busy-read", Number(Unit::Micros);
-    /// Descriptors of each receive ring.
     RingRx, "ring-rx", Number(Unit::Count);
-    /// Descriptors of each transmit ring.
     RingTx, "ring-tx", Number(Unit::Count);
-    /// The kernel merges packets of a stream.
     RxGro, "rx-gro", Switch;
-    /// The NIC or its driver merges packets of a stream.
     RxLro, "rx-lro", Switch;
-    /// The NIC merges packets of a stream as GRO would.
     RxGroHw, "rx-gro-hw", Switch;
-    /// The NIC stamps what comes and what goes.
     HardwareTimestamps, "hardware-timestamps", Switch;
-    /// The largest packet, in bytes.
+    // The largest packet, in bytes.
     Mtu, "mtu", Number(Unit::Count);
-    /// The rate of the link.
     Speed, "speed", Number(Unit::Mbit);
 }
 

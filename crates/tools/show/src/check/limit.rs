@@ -21,7 +21,6 @@ pub(super) struct Limit {
 }
 
 impl Limit {
-    /// `value` and nothing else.
     pub(super) fn exactly(kind: ValueKind, value: f64) -> Self {
         let bound = Some(Bound { value, is_included: true });
         Self { kind, min: bound, max: bound }
@@ -37,7 +36,6 @@ impl Limit {
         Self { kind, min: min.map(bound), max: max.map(bound) }.checked()
     }
 
-    /// Reads `on`, `off`, a number, or comparisons such as `> 3us, <= 20us`.
     pub(super) fn parse(kind: ValueKind, text: &str) -> Result<Self, String> {
         if kind == ValueKind::Switch {
             return match text {
@@ -76,21 +74,18 @@ impl Limit {
         if is_possible { Ok(self) } else { Err(format!("no number is {self}")) }
     }
 
-    /// Whether all numbers from `low` to `high` are allowed.
     pub(super) fn allows(&self, low: f64, high: f64) -> bool {
         let above = |min: Bound| low > min.value || min.is_included && low == min.value;
         let below = |max: Bound| high < max.value || max.is_included && high == max.value;
         self.min.is_none_or(above) && self.max.is_none_or(below)
     }
 
-    /// Whether none of the numbers from `low` to `high` is allowed.
     pub(super) fn excludes(&self, low: f64, high: f64) -> bool {
         let below = |min: Bound| high < min.value || !min.is_included && high == min.value;
         let above = |max: Bound| low > max.value || !max.is_included && low == max.value;
         self.min.is_some_and(below) || self.max.is_some_and(above)
     }
 
-    /// The whole number that is allowed and nearest to `value`.
     pub(super) fn nearest(&self, value: f64) -> f64 {
         let least = self.min.map(|min| match min.is_included {
             true => min.value.ceil(),
@@ -122,7 +117,6 @@ impl fmt::Display for Limit {
     }
 }
 
-/// A number with its unit, where it has one.
 pub(super) fn format_number(kind: ValueKind, value: f64) -> String {
     match kind {
         ValueKind::Switch => if value == 0.0 { "off" } else { "on" }.into(),
@@ -130,7 +124,6 @@ pub(super) fn format_number(kind: ValueKind, value: f64) -> String {
     }
 }
 
-/// A number, or one with another unit that is converted.
 pub(super) fn parse_number(kind: ValueKind, text: &str) -> Result<f64, String> {
     match kind {
         ValueKind::Switch => Err(format!("{text}: on or off")),

@@ -137,6 +137,3 @@ fn apply(rule: &PolicyRule, device: &Report, group: &str) -> Ruling {
         None => of(Compliance::Holds, all.first()),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -29,7 +29,6 @@ pub struct Policy {
     pub(super) groups: Vec<Group>,
 }
 
-/// Devices, and what they have to be like.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     pub(super) name: String,
@@ -37,7 +36,6 @@ pub(super) struct Group {
     pub(super) rules: Vec<PolicyRule>,
 }
 
-/// What a device has to be like in one respect.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PolicyRule {
     pub(super) key: Key,
@@ -86,7 +84,6 @@ impl Policy {
 }
 
 impl Group {
-    /// Whether a device is of the group.
     pub(super) fn has(&self, device: &Report) -> bool {
         let Match { name, driver, speed } = &self.matches;
         let is_fast = |limit: &Limit| {
@@ -163,7 +160,6 @@ impl PolicyRule {
     }
 }
 
-/// What a rule allows: a switch, a number, a text, or a table of bounds.
 fn limit(kind: ValueKind, value: &DeValue<'_>) -> Result<Limit, String> {
     match value {
         DeValue::String(text) => Limit::parse(kind, text),
@@ -186,7 +182,6 @@ fn limit(kind: ValueKind, value: &DeValue<'_>) -> Result<Limit, String> {
     }
 }
 
-/// A number, or a text with one.
 fn number(kind: ValueKind, value: &DeValue<'_>) -> Result<f64, String> {
     match value {
         DeValue::Integer(whole) => {

@@ -51,7 +51,6 @@ pub(super) fn nic(report: &Report) -> String {
     parts.join(", ")
 }
 
-/// A setting as `ethtool -C` takes it.
 pub(super) fn pair(name: Parameter, value: u32) -> String {
     match value {
         _ if !name.is_switch() => format!("{name} {value}"),
@@ -102,7 +101,6 @@ pub(super) fn coalescing(report: &Report) -> Vec<String> {
     texts
 }
 
-/// The steps of a profile: `adaptive rx chooses from 1, 8, 64 us and 256 packets`.
 fn profile(who: &str, steps: &[ProfileStep]) -> String {
     let values = |of: fn(&ProfileStep) -> Option<u32>, unit| {
         let mut values: Vec<u32> = steps.iter().filter_map(of).collect();
@@ -223,7 +221,6 @@ pub(super) fn timestamps(report: &Report) -> Option<String> {
     Some(format!("{way}{}", clock.unwrap_or_default()))
 }
 
-/// Processors, or how many they are if that is shorter.
 fn few(cpus: &[u32]) -> String {
     let list = write_list(cpus);
     if list.len() > 12 { count(cpus.len(), "CPU") } else { list }

@@ -6,7 +6,6 @@ use netdev::setters::Setter;
 use crate::check::adaptive_of;
 use crate::report::Report;
 
-/// A line for each file, in the order in which they come at boot.
 pub(super) fn set_by(report: &Report) -> Vec<String> {
     report.set_by.iter().map(|setter| one(report, setter)).collect()
 }

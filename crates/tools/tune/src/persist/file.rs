@@ -1,5 +1,6 @@
 //! A file of ours, and how it is known from those of others.
 
+use super::systemd::escaped;
 use crate::setting::State;
 
 /// What each file of ours begins with, after the line that names its interpreter if it has one;
@@ -18,6 +19,39 @@ pub struct File {
     pub text: String,
     /// Whether it is a program.
     pub is_program: bool,
+}
+
+/// The paths of files, with `*` for the device.
+pub(super) const LINK: &str = "/etc/systemd/network/70-earmark-*.link";
+pub(super) const UDEV: &str = "/etc/udev/rules.d/90-earmark-*.rules";
+pub(super) const SYSCTL: &str = "/etc/sysctl.d/90-earmark-*.conf";
+pub(super) const SERVICE: &str = "/etc/systemd/system/earmark-*.service";
+pub(super) const DROP_IN: &str =
+    "/etc/systemd/system/sys-subsystem-net-devices-*.device.d/earmark.conf";
+pub(super) const NETWORK_MANAGER: &str = "/etc/NetworkManager/dispatcher.d/90-earmark-*";
+pub(super) const IFUPDOWN: &str = "/etc/network/interfaces.d/earmark-*";
+/// Profile and script; TuneD 2.23 has moved them.
+pub(super) const TUNED: [[&str; 2]; 2] = [
+    ["/etc/tuned/earmark-*/tuned.conf", "/etc/tuned/earmark-*/coalescing.sh"],
+    ["/etc/tuned/profiles/earmark-*/tuned.conf", "/etc/tuned/profiles/earmark-*/coalescing.sh"],
+];
+
+/// Units have names of their own for devices.
+pub(super) fn path(pattern: &str, device: &str) -> String {
+    match pattern.starts_with("/etc/systemd/system/") {
+        true => pattern.replace('*', &escaped(device)),
+        false => pattern.replace('*', device),
+    }
+}
+
+impl File {
+    pub(super) fn new(pattern: &str, subject: &Subject, text: String) -> Self {
+        Self { path: path(pattern, &subject.name), text, is_program: false }
+    }
+
+    pub(super) fn program(pattern: &str, subject: &Subject, text: String) -> Self {
+        Self { is_program: true, ..Self::new(pattern, subject, text) }
+    }
 }
 
 /// What is known of a device, for a file that has to find it after a boot.

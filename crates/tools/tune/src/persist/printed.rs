@@ -1,16 +1,55 @@
-//! A playbook for Ansible: the files that bring the settings back at each boot, by udev and sysctl,
-//! and the same settings now. Nothing that is as it should be is changed, or reported as changed.
+//! Texts for repositories: of nmstate, Ansible and NixOS.
 //!
-//! It finds the device by its name, so that it is good for many hosts; a `.link` file would be that
-//! of one host, with what names its devices.
+//! A state for nmstate is an interface with `ethtool: coalesce:`, whose names are those of
+//! `ethtool`. What it knows no name of is a script that nmstate has NetworkManager run.
+//!
+//! A playbook for Ansible has the files that bring the settings back at each boot, by udev and
+//! sysctl, and the same settings now. Nothing that is as it should be is changed, or reported as
+//! changed. It finds the device by its name, so that it is good for many hosts; a `.link` file would
+//! be that of one host, with what names its devices.
+//!
+//! In a module for NixOS, udev rules say all that is of the device: the options of
+//! `systemd.network.links` know no coalescing.
 
 use super::file::{File, Subject, head};
-use super::nmstate::yaml;
-use super::words::{ethtool, sysctl, sysfs};
-use super::{sysctl as sysctl_file, udev};
+use super::systemd::{link_key, sysctl_file, udev_file, udev_rules};
+use super::words::{commands, ethtool, sysctl, sysfs};
 use crate::setting::{Mechanism, Setting, State, Value};
 
-pub(super) fn text(subject: &Subject, settings: &State) -> String {
+/// Of coalescing, nmstate knows the names that a `.link` file knows, and refuses others.
+pub(super) fn nmstate(subject: &Subject, settings: &State) -> String {
+    let name = &subject.name;
+    let mut text = format!(
+        "{}interfaces:\n  - name: {}\n    type: ethernet\n    state: up\n",
+        head(settings),
+        yaml(name)
+    );
+    let known = settings.only(|setting| link_key(setting).is_some());
+    if !known.0.is_empty() {
+        text += "    ethtool:\n      coalesce:\n";
+    }
+    for (setting, value) in &known.0 {
+        let value = match value {
+            Value::Switch(is_on) => is_on.to_string(),
+            value => value.to_string(),
+        };
+        text += &format!("        {setting}: {value}\n");
+    }
+    let others = settings.only(|setting| link_key(setting).is_none());
+    let commands = commands(name, &others);
+    if !commands.is_empty() {
+        text += "    dispatch:\n      post-activation: |\n";
+    }
+    commands.iter().for_each(|command| text += &format!("        {command}\n"));
+    text
+}
+
+/// A text as YAML has it, whatever it looks like: a name may be a number.
+fn yaml(text: &str) -> String {
+    format!("\"{text}\"")
+}
+
+pub(super) fn ansible(subject: &Subject, settings: &State) -> String {
     let name = &subject.name;
     let busy = settings.only(|setting| setting.mechanism() == Mechanism::Sysctl);
     let of_device = settings.only(|setting| busy.get(setting).is_none());
@@ -20,10 +59,10 @@ pub(super) fn text(subject: &Subject, settings: &State) -> String {
         yaml(&format!("Interrupt coalescing of {name}"))
     );
     if !of_device.0.is_empty() {
-        text += &copy(&udev::file(subject, &of_device), "Reload udev rules");
+        text += &copy(&udev_file(subject, &of_device), "Reload udev rules");
     }
     if !busy.0.is_empty() {
-        text += &copy(&sysctl_file::file(subject, &busy), "Reload sysctl settings");
+        text += &copy(&sysctl_file(subject, &busy), "Reload sysctl settings");
     }
     if let Some(words) = ethtool(settings) {
         text += &coalescing(name, settings, &words);
@@ -95,4 +134,18 @@ fn handler(name: &str, command: &str) -> String {
     format!(
         "    - name: {name}\n      ansible.builtin.command: {command}\n      changed_when: true\n"
     )
+}
+
+pub(super) fn nixos(subject: &Subject, settings: &State) -> String {
+    let of_device = settings.only(|setting| setting.mechanism() != Mechanism::Sysctl);
+    let mut text = format!("{}{{ pkgs, ... }}:\n{{\n", head(settings));
+    if !of_device.0.is_empty() {
+        let rules = udev_rules(&subject.name, &of_device, "${pkgs.ethtool}/bin/ethtool");
+        let lines: String = rules.lines().map(|line| format!("    {line}\n")).collect();
+        text += &format!("  services.udev.extraRules = ''\n{lines}  '';\n");
+    }
+    for (name, value) in sysctl(settings) {
+        text += &format!("  boot.kernel.sysctl.\"{name}\" = {value};\n");
+    }
+    text + "}\n"
 }
