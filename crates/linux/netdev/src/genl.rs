@@ -1,13 +1,14 @@
 //! Generic netlink: one family of requests, one socket, one network.
 
-use std::cell::Cell;
 use std::io;
 
-use netlink_sys::{Socket, protocols::NETLINK_GENERIC};
+use netlink_sys::protocols::NETLINK_GENERIC;
+use sys::netlink::Exchange;
+pub(super) use sys::netlink::Failure;
+use sys::netlink::message::DUMP;
 
 use super::error::DeviceError;
-use super::message::{self, Message};
-use super::tlv::{Malformed, Tlvs, Writer};
+use super::tlv::{Tlvs, Writer};
 
 /// The family that knows the others (`GENL_ID_CTRL`).
 const CONTROL: u16 = 0x10;
@@ -20,40 +21,18 @@ const FAMILY_NAME: u16 = 2;
 /// Bytes before a message's attributes (`struct genlmsghdr`): command, version, two unused.
 const HEADER: usize = 4;
 
-#[derive(Debug)]
-pub(super) enum Failure {
-    Refused(io::Error, Option<String>),
-    /// The answer makes no sense.
-    Malformed(Malformed),
-}
-
-impl Failure {
-    pub(super) fn of(self, action: &'static str, device: &str) -> DeviceError {
-        let device = device.to_owned();
-        match self {
-            Self::Refused(cause, said) => DeviceError::Refused { action, device, cause, said },
-            Self::Malformed(cause) => DeviceError::Malformed { action, device, cause },
-        }
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(cause: io::Error) -> Self {
-        Self::Refused(cause, None)
-    }
-}
-
-impl From<Malformed> for Failure {
-    fn from(cause: Malformed) -> Self {
-        Self::Malformed(cause)
+pub(super) fn failed(failure: Failure, action: &'static str, device: &str) -> DeviceError {
+    let device = device.to_owned();
+    match failure {
+        Failure::Refused(cause, said) => DeviceError::Refused { action, device, cause, said },
+        Failure::Malformed(cause) => DeviceError::Malformed { action, device, cause },
     }
 }
 
 #[derive(Debug)]
 pub(super) struct Family {
-    socket: Socket,
+    exchange: Exchange,
     id: u16,
-    sequence: Cell<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,11 +46,8 @@ pub(super) enum About {
 impl Family {
     pub(super) fn open(name: &'static str) -> Result<Self, DeviceError> {
         let fail = |cause| DeviceError::Family(name, cause);
-        let socket = Socket::new(NETLINK_GENERIC).map_err(fail)?;
-        // Sentences from before Linux 4.12 are missed, and that is all.
-        let _ = socket.set_ext_ack(true);
-        let _ = socket.set_cap_ack(true);
-        let mut family = Self { socket, id: CONTROL, sequence: Cell::new(0) };
+        let exchange = Exchange::open(NETLINK_GENERIC).map_err(fail)?;
+        let mut family = Self { exchange, id: CONTROL };
         let mut about = Writer::default();
         about.put_text(FAMILY_NAME, name);
         let answers = match family.ask(GET_FAMILY, About::One, &about) {
@@ -91,27 +67,11 @@ impl Family {
         about: About,
         attributes: &Writer,
     ) -> Result<Vec<Vec<u8>>, Failure> {
-        let sequence = self.sequence.get().wrapping_add(1);
-        self.sequence.set(sequence);
-        let mut payload = vec![command, 1, 0, 0];
-        payload.extend(attributes.bytes());
-        let request = message::write(self.id, sequence, about == About::All, &payload);
-        self.socket.send(&request, 0)?;
-        let mut answers = Vec::new();
-        loop {
-            let (datagram, _) = self.socket.recv_from_full()?;
-            for message in message::read(&datagram, sequence)? {
-                match message {
-                    Message::Answer(bytes) => {
-                        answers.push(bytes.get(HEADER..).unwrap_or_default().to_vec());
-                    }
-                    Message::End { code: 0, .. } => return Ok(answers),
-                    Message::End { code, said } => {
-                        return Err(Failure::Refused(io::Error::from_raw_os_error(code), said));
-                    }
-                }
-            }
-        }
+        let payload = [&[command, 1, 0, 0], attributes.bytes()].concat();
+        let flags = if about == About::All { DUMP } else { 0 };
+        let answers = self.exchange.ask(self.id, flags, &payload)?;
+        let attributes = |answer: Vec<u8>| answer.get(HEADER..).unwrap_or_default().to_vec();
+        Ok(answers.into_iter().map(attributes).collect())
     }
 }
 

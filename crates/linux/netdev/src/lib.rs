@@ -24,9 +24,8 @@
 //! sockets belong to the network of the thread that opened them; [`Root::here`] shows the files of
 //! that network. Nothing here changes anything except what begins with `set_` or `write_`.
 //!
-//! The message layer ([`message`], [`tlv`]) is our own: `netlink-packet-generic` adds the four
-//! bytes of `genlmsghdr` and little else, and neither it nor `netlink-packet-core` reads the
-//! sentences in which the kernel says why it refused.
+//! The message layer ([`sys::netlink`]) is our own: `netlink-packet-core` does not read the sentences
+//! in which the kernel says why it refused.
 
 #![forbid(unsafe_code)]
 
@@ -40,7 +39,6 @@ pub mod frequency;
 mod genl;
 pub mod idle;
 pub mod interrupts;
-pub mod message;
 mod names;
 pub mod netdev;
 pub mod queue_names;
@@ -50,10 +48,10 @@ pub mod setters;
 pub mod softnet;
 pub mod statistics;
 pub mod steering;
-pub mod tlv;
 pub mod virtualisation;
 
 pub use error::DeviceError;
 pub use files::{DeviceFiles, list_devices, read_device, read_machine};
 pub use names::{device_name, illegible_devices};
 pub use root::{Root, names_in_proc_net_dev};
+pub use sys::netlink::{message, tlv};

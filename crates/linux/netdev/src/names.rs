@@ -1,22 +1,9 @@
 //! Names of devices: the one that counts, for whatever name a user knows (`ip link property`).
 
-use std::io;
-
-use netlink_sys::{Socket, protocols::NETLINK_ROUTE};
+use sys::netlink::Netlink;
 
 use super::error::DeviceError;
-use super::message::{self, Message};
 use super::root::Root;
-use super::tlv::{Tlvs, Writer};
-
-/// Asks for a device (`RTM_GETLINK`; Linux, `include/uapi/linux/rtnetlink.h`).
-const GET_LINK: u16 = 18;
-/// Bytes before the attributes (`struct ifinfomsg`).
-const HEADER: usize = 16;
-/// Its name (`IFLA_IFNAME`).
-const NAME: u16 = 3;
-/// Any name of it (`IFLA_ALT_IFNAME`, Linux 5.5).
-const ANY_NAME: u16 = 53;
 
 /// The name of the device that has `name` as its name or as an alternative one. If there is none,
 /// `name` itself, which is refused later with a better reason.
@@ -25,23 +12,8 @@ pub fn device_name(root: &Root, name: &str) -> String {
     if is_path || root.has(&format!("sys/class/net/{name}/ifindex")) {
         return name.to_owned();
     }
-    ask(name).ok().flatten().unwrap_or_else(|| name.to_owned())
-}
-
-fn ask(name: &str) -> io::Result<Option<String>> {
-    let socket = Socket::new(NETLINK_ROUTE)?;
-    let mut attributes = Writer::default();
-    attributes.put_text(ANY_NAME, name);
-    let mut payload = vec![0; HEADER];
-    payload.extend(attributes.bytes());
-    socket.send(&message::write(GET_LINK, 1, false, &payload), 0)?;
-    let (datagram, _) = socket.recv_from_full()?;
-    let messages = message::read(&datagram, 1).map_err(io::Error::other)?;
-    // The answer comes before the acknowledgement; of a refusal there is none.
-    let Some(Message::Answer(link)) = messages.first() else { return Ok(None) };
-    let attributes = Tlvs::new(link.get(HEADER..).unwrap_or_default());
-    let name = attributes.flatten().find(|attribute| attribute.kind == NAME);
-    Ok(name.map(|name| name.text()))
+    let found = Netlink::open().and_then(|netlink| netlink.name(name));
+    found.ok().filter(|found| !found.is_empty()).unwrap_or_else(|| name.to_owned())
 }
 
 /// Devices whose names are not UTF-8, with their other bytes escaped: no command here can name

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::error::DeviceError;
-use super::genl::{About, Failure, Family};
+use super::genl::{About, Failure, Family, failed};
 use super::tlv::{Malformed, Tlvs, Writer};
 use sys::ethtool::Control;
 
@@ -177,7 +177,7 @@ impl Netdev {
     pub fn napis(&self, device: &str) -> Result<Vec<Napi>, DeviceError> {
         let action = "read the NAPI instances of";
         let request = self.about(action, device, napi::IFINDEX)?;
-        self.dump(NAPI_GET, &request, parse_napi).map_err(|failure| failure.of(action, device))
+        self.dump(NAPI_GET, &request, parse_napi).map_err(|failure| failed(failure, action, device))
     }
 
     /// The queues of a device that is up.
@@ -188,7 +188,8 @@ impl Netdev {
         let action = "read the queues of";
         // `NETDEV_A_QUEUE_IFINDEX`
         let request = self.about(action, device, 2)?;
-        self.dump(QUEUE_GET, &request, parse_queue).map_err(|failure| failure.of(action, device))
+        self.dump(QUEUE_GET, &request, parse_queue)
+            .map_err(|failure| failed(failure, action, device))
     }
 
     /// What each queue of a device has counted; none if its driver does not tell queues apart.
@@ -200,7 +201,7 @@ impl Netdev {
         let mut request = self.about(action, device, qstats::IFINDEX)?;
         request.put_u64(qstats::SCOPE, qstats::EACH_QUEUE);
         self.dump(QSTATS_GET, &request, parse_queue_counters)
-            .map_err(|failure| failure.of(action, device))
+            .map_err(|failure| failed(failure, action, device))
     }
 
     /// Changes a NAPI instance by its number.
@@ -212,12 +213,14 @@ impl Netdev {
         request.put_u32(napi::ID, id);
         encode_napi(change, &mut request);
         let outcome = self.family.ask(NAPI_SET, About::One, &request);
-        outcome.map(drop).map_err(|failure| failure.of("change", &format!("NAPI instance {id}")))
+        outcome
+            .map(drop)
+            .map_err(|failure| failed(failure, "change", &format!("NAPI instance {id}")))
     }
 
     fn about(&self, action: &'static str, device: &str, kind: u16) -> Result<Writer, DeviceError> {
         let index = self.control.index(device);
-        let index = index.map_err(|cause| Failure::from(cause).of(action, device))?;
+        let index = index.map_err(|cause| failed(cause.into(), action, device))?;
         let mut request = Writer::default();
         request.put_u32(kind, index);
         Ok(request)

@@ -1,26 +1,107 @@
-//! Blocking rtnetlink: what `ip link` and `ip address` do, for one link at a time.
+//! Blocking netlink: requests of any family, and on rtnetlink what `ip link` and `ip address` do,
+//! for one link at a time.
 //!
 //! A [`Netlink`] belongs to the network namespace of the thread that opened it, so it is opened
 //! inside `Host::enter_net` of the crate `lab` and works on that host ever after.
-//!
-//! Every request asks for an acknowledgement. The kernel answers in order: first the messages asked
-//! for, if any, then the acknowledgement, or an error instead. Where it tells of everything that
-//! there is, a message that this is all stands for the acknowledgement.
+
+pub mod message;
+pub mod tlv;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
-    NetlinkPayload,
+use libc::{
+    IFA_ADDRESS, IFA_LOCAL, IFLA_ADDRESS, IFLA_AF_SPEC, IFLA_ALT_IFNAME, IFLA_IFNAME,
+    IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU, IFLA_STATS64, IFLA_TXQLEN,
+    RTM_GETADDR, RTM_GETLINK, RTM_NEWADDR, RTM_NEWLINK, RTM_SETLINK,
 };
-use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
-use netlink_packet_route::link::{
-    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoData, InfoKind, InfoVeth, LinkAttribute,
-    LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
-};
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-use netlink_sys::{Socket, protocols::NETLINK_ROUTE};
+use netlink_sys::Socket;
+use netlink_sys::protocols::NETLINK_ROUTE;
+
+use message::{CREATE, DUMP, Message};
+use tlv::{Malformed, Tlvs, Writer};
+
+/// Bytes before the attributes of a link (`struct ifinfomsg`), and of an address
+/// (`struct ifaddrmsg`).
+const LINK: usize = 16;
+const ADDRESS: usize = 8;
+
+/// The other end of a veth (`VETH_INFO_PEER`).
+const PEER: u16 = 1;
+
+/// How a link gets its IPv6 address, and that it gets none (`IFLA_INET6_ADDR_GEN_MODE`).
+const ADDRESS_MODE: u16 = 8;
+const NO_ADDRESS: u8 = 1;
+
+const UP: u32 = libc::IFF_UP as u32;
+
+/// A socket of one family.
+#[derive(Debug)]
+pub struct Exchange {
+    socket: Socket,
+    sequence: AtomicU32,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum Failure {
+    /// The kernel refused, and may have said why; or the socket failed.
+    Refused(io::Error, Option<String>),
+    /// The answer makes no sense.
+    Malformed(Malformed),
+}
+
+impl From<io::Error> for Failure {
+    fn from(cause: io::Error) -> Self {
+        Self::Refused(cause, None)
+    }
+}
+
+impl From<Malformed> for Failure {
+    fn from(cause: Malformed) -> Self {
+        Self::Malformed(cause)
+    }
+}
+
+impl From<Failure> for io::Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Refused(cause, _) => cause,
+            Failure::Malformed(cause) => Self::new(io::ErrorKind::InvalidData, cause),
+        }
+    }
+}
+
+impl Exchange {
+    /// Opens a socket in the network of this thread.
+    pub fn open(protocol: isize) -> io::Result<Self> {
+        let socket = Socket::new(protocol)?;
+        // Sentences from before Linux 4.12 are missed, and that is all.
+        let _ = socket.set_ext_ack(true);
+        let _ = socket.set_cap_ack(true);
+        Ok(Self { socket, sequence: AtomicU32::new(1) })
+    }
+
+    /// Sends a request; the answers up to its acknowledgement.
+    pub fn ask(&self, kind: u16, flags: u16, payload: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
+        let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
+        self.socket.send(&message::write(kind, sequence, flags, payload), 0)?;
+        let mut answers = Vec::new();
+        loop {
+            let (datagram, _) = self.socket.recv_from_full()?;
+            for message in message::read(&datagram, sequence)? {
+                match message {
+                    Message::Answer(bytes) => answers.push(bytes.to_vec()),
+                    Message::End { code: 0, .. } => return Ok(answers),
+                    Message::End { code, said } => {
+                        return Err(Failure::Refused(io::Error::from_raw_os_error(code), said));
+                    }
+                }
+            }
+        }
+    }
+}
 
 /// Why a request about a link failed.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +137,7 @@ impl NetlinkError {
 }
 
 /// A link as the kernel describes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceState {
     /// Its number in its namespace.
     pub index: u32,
@@ -104,26 +185,38 @@ pub struct LinkSettings {
 
 /// An rtnetlink socket in one network namespace.
 #[derive(Debug)]
-pub struct Netlink {
-    socket: Socket,
-}
+pub struct Netlink(Exchange);
 
 impl Netlink {
     /// Opens a socket in the network namespace of this thread.
     pub fn open() -> Result<Self, NetlinkError> {
-        Ok(Self { socket: Socket::new(NETLINK_ROUTE).map_err(NetlinkError::Open)? })
+        Exchange::open(NETLINK_ROUTE).map(Self).map_err(NetlinkError::Open)
     }
 
     /// Reads everything this module knows about a link.
     pub fn link(&self, name: &str) -> Result<InterfaceState, NetlinkError> {
-        let fail = |cause| NetlinkError::Request { action: "read", link: name.to_owned(), cause };
-        let request = RouteNetlinkMessage::GetLink(about(name));
-        for answer in self.ask(request, 0).map_err(fail)? {
-            if let RouteNetlinkMessage::NewLink(message) = answer {
-                return Ok(InterfaceState::from(&message));
-            }
-        }
-        Err(fail(io::ErrorKind::NotFound.into()))
+        self.read(&about(IFLA_IFNAME, name), name, InterfaceState::read)
+    }
+
+    /// The name of the link that has `any` as its name, or as an alternative one (Linux 5.5).
+    pub fn name(&self, any: &str) -> Result<String, NetlinkError> {
+        self.read(&about(IFLA_ALT_IFNAME, any), any, |link| {
+            Ok(text_of(link, IFLA_IFNAME).unwrap_or_default())
+        })
+    }
+
+    fn read<T>(
+        &self,
+        about: &Writer,
+        name: &str,
+        read: impl Fn(&[u8]) -> Result<T, Malformed>,
+    ) -> Result<T, NetlinkError> {
+        let answers = self.0.ask(RTM_GETLINK, 0, &link(0, 0, 0, about));
+        let found = answers.and_then(|answers| match answers.first() {
+            Some(link) => Ok(read(link)?),
+            None => Err(io::Error::from(io::ErrorKind::NotFound).into()),
+        });
+        found.map_err(|failure| failed("read", name, failure))
     }
 
     /// The names of the Ethernet interfaces that are up, in alphabetical order.
@@ -131,21 +224,13 @@ impl Netlink {
     /// The kernel is asked, not `/sys`: that shows the network in which it was mounted, which in
     /// containers is often another one.
     pub fn ethernet_up(&self) -> Result<Vec<String>, NetlinkError> {
-        let request = RouteNetlinkMessage::GetLink(LinkMessage::default());
-        let answers = self.ask(request, NLM_F_DUMP).map_err(NetlinkError::List)?;
-        let is_ethernet_up = |message: &LinkMessage| {
-            let header = &message.header;
-            header.link_layer_type == LinkLayerType::Ether && header.flags.contains(LinkFlags::Up)
+        let answers = self.0.ask(RTM_GETLINK, DUMP, &link(0, 0, 0, &Writer::default()));
+        let answers = answers.map_err(|failure| NetlinkError::List(failure.into()))?;
+        let is_ethernet_up = |link: &&Vec<u8>| {
+            link.get(2..4) == Some(&libc::ARPHRD_ETHER.to_ne_bytes()) && word(link, 8) & UP != 0
         };
-        let mut names: Vec<_> = answers
-            .into_iter()
-            .filter_map(|answer| match answer {
-                RouteNetlinkMessage::NewLink(message) if is_ethernet_up(&message) => {
-                    message.attributes.into_iter().find_map(name)
-                }
-                _ => None,
-            })
-            .collect();
+        let up = answers.iter().filter(is_ethernet_up);
+        let mut names: Vec<_> = up.filter_map(|link| text_of(link, IFLA_IFNAME)).collect();
         names.sort();
         Ok(names)
     }
@@ -153,37 +238,32 @@ impl Netlink {
     /// The first IPv4 address of a link, if it has one.
     pub fn ipv4(&self, name: &str) -> Result<Option<Ipv4Addr>, NetlinkError> {
         let index = self.link(name)?.index;
-        let mut message = AddressMessage::default();
-        message.header.family = AddressFamily::Inet;
-        let action = "read the addresses of";
-        let fail = |cause| NetlinkError::Request { action, link: name.to_owned(), cause };
-        let request = RouteNetlinkMessage::GetAddress(message);
+        let request = [libc::AF_INET as u8, 0, 0, 0, 0, 0, 0, 0];
+        let answers = self.0.ask(RTM_GETADDR, DUMP, &request);
+        let answers = answers.map_err(|failure| failed("read the addresses of", name, failure))?;
         // The kernel tells those of all links.
-        for answer in self.ask(request, NLM_F_DUMP).map_err(fail)? {
-            if let RouteNetlinkMessage::NewAddress(message) = answer
-                && message.header.index == index
-                && let Some(ip) = message.attributes.iter().find_map(local_ipv4)
-            {
-                return Ok(Some(ip));
-            }
-        }
-        Ok(None)
+        let own = answers.iter().filter(|address| word(address, 4) == index);
+        let local = |address: &Vec<u8>| {
+            let mut attributes = Tlvs::new(address.get(ADDRESS..)?).flatten();
+            let local = attributes.find(|attribute| attribute.kind == IFA_LOCAL)?;
+            <[u8; 4]>::try_from(local.value).ok().map(Ipv4Addr::from)
+        };
+        Ok(own.filter_map(local).next())
     }
 
     /// Changes the address, the MTU or the queue length of a link.
     pub fn configure(&self, name: &str, settings: &LinkSettings) -> Result<(), NetlinkError> {
-        let mut message = about(name);
-        message.attributes.extend(settings.mac.map(|mac| LinkAttribute::Address(mac.to_vec())));
-        message.attributes.extend(settings.mtu.map(LinkAttribute::Mtu));
-        message.attributes.extend(settings.tx_queue_len.map(LinkAttribute::TxQueueLen));
-        self.change("configure", name, RouteNetlinkMessage::SetLink(message), 0)
+        let mut message = about(IFLA_IFNAME, name);
+        settings.mac.map(|mac| message.put(IFLA_ADDRESS, &mac));
+        settings.mtu.map(|mtu| message.put_u32(IFLA_MTU, mtu));
+        settings.tx_queue_len.map(|length| message.put_u32(IFLA_TXQLEN, length));
+        self.change("configure", name, RTM_SETLINK, 0, &link(0, 0, 0, &message))
     }
 
     /// Gives a link that is down another name.
     pub fn rename(&self, name: &str, to: &str) -> Result<(), NetlinkError> {
-        let mut message = about(to);
-        message.header.index = self.link(name)?.index;
-        self.change("rename", name, RouteNetlinkMessage::SetLink(message), 0)
+        let message = link(self.link(name)?.index, 0, 0, &about(IFLA_IFNAME, to));
+        self.change("rename", name, RTM_SETLINK, 0, &message)
     }
 
     /// Keeps IPv6 from speaking on a link by itself; call it before the link comes up.
@@ -191,10 +271,14 @@ impl Netlink {
     /// Without a link-local address there is nothing to probe for duplicates and no router to
     /// solicit. A kernel without IPv6 is silent already.
     pub fn silence_ipv6(&self, name: &str) -> Result<(), NetlinkError> {
-        let none = AfSpecInet6::AddrGenMode(In6AddrGenMode::None);
-        let mut message = about(name);
-        message.attributes.push(LinkAttribute::AfSpecUnspec(vec![AfSpecUnspec::Inet6(vec![none])]));
-        match self.change("silence IPv6 on", name, RouteNetlinkMessage::SetLink(message), 0) {
+        let mut message = about(IFLA_IFNAME, name);
+        message.nest(IFLA_AF_SPEC, |families| {
+            families.nest(libc::AF_INET6 as u16, |ipv6| {
+                ipv6.put_u8(ADDRESS_MODE, NO_ADDRESS);
+            });
+        });
+        let message = link(0, 0, 0, &message);
+        match self.change("silence IPv6 on", name, RTM_SETLINK, 0, &message) {
             Err(error) if error.is_no_ipv6() => Ok(()),
             outcome => outcome,
         }
@@ -202,28 +286,25 @@ impl Netlink {
 
     /// Makes a pair of links: what goes into one comes out of the other.
     pub fn add_veth(&self, name: &str, peer: &str) -> Result<(), NetlinkError> {
-        let mut message = about(name);
-        message.attributes.push(LinkAttribute::LinkInfo(vec![
-            LinkInfo::Kind(InfoKind::Veth),
-            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(about(peer)))),
-        ]));
-        let request = RouteNetlinkMessage::NewLink(message);
-        self.change("create", name, request, NLM_F_CREATE | NLM_F_EXCL)
+        let mut message = about(IFLA_IFNAME, name);
+        message.nest(IFLA_LINKINFO, |info| {
+            info.put_text(IFLA_INFO_KIND, "veth").nest(IFLA_INFO_DATA, |data| {
+                data.put(PEER, &link(0, 0, 0, &about(IFLA_IFNAME, peer)));
+            });
+        });
+        self.change("create", name, RTM_NEWLINK, CREATE, &link(0, 0, 0, &message))
     }
 
     /// Brings a link up.
     pub fn up(&self, name: &str) -> Result<(), NetlinkError> {
-        let mut message = about(name);
-        message.header.flags = LinkFlags::Up;
-        message.header.change_mask = LinkFlags::Up;
-        self.change("bring up", name, RouteNetlinkMessage::SetLink(message), 0)
+        let message = link(0, UP, UP, &about(IFLA_IFNAME, name));
+        self.change("bring up", name, RTM_SETLINK, 0, &message)
     }
 
     /// Takes a link down.
     pub fn down(&self, name: &str) -> Result<(), NetlinkError> {
-        let mut message = about(name);
-        message.header.change_mask = LinkFlags::Up;
-        self.change("take down", name, RouteNetlinkMessage::SetLink(message), 0)
+        let message = link(0, 0, UP, &about(IFLA_IFNAME, name));
+        self.change("take down", name, RTM_SETLINK, 0, &message)
     }
 
     /// Gives a link an address that is usable at once: IPv6 does not look for a duplicate first.
@@ -233,118 +314,91 @@ impl Netlink {
     /// If there is no such link, the link has the address already, or the kernel has no IPv6
     /// (see [`NetlinkError::is_no_ipv6`]).
     pub fn add_address(&self, name: &str, ip: IpAddr, prefix: u8) -> Result<(), NetlinkError> {
-        let mut message = AddressMessage::default();
-        message.header.family =
-            if ip.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
-        message.header.prefix_len = prefix;
-        message.header.index = self.link(name)?.index;
-        if ip.is_ipv6() {
-            message.header.flags = AddressHeaderFlags::Nodad;
-        }
-        message.attributes = vec![AddressAttribute::Local(ip), AddressAttribute::Address(ip)];
-        let request = RouteNetlinkMessage::NewAddress(message);
-        self.change("add an address to", name, request, NLM_F_CREATE | NLM_F_EXCL)
+        let (family, flags, bytes) = match ip {
+            IpAddr::V4(ip) => (libc::AF_INET, 0, ip.octets().to_vec()),
+            IpAddr::V6(ip) => (libc::AF_INET6, libc::IFA_F_NODAD as u8, ip.octets().to_vec()),
+        };
+        let mut message = vec![family as u8, prefix, flags, 0];
+        message.extend(self.link(name)?.index.to_ne_bytes());
+        let mut addresses = Writer::default();
+        message.extend(addresses.put(IFA_LOCAL, &bytes).put(IFA_ADDRESS, &bytes).bytes());
+        self.change("add an address to", name, RTM_NEWADDR, CREATE, &message)
     }
 
     fn change(
         &self,
         action: &'static str,
-        link: &str,
-        request: RouteNetlinkMessage,
+        name: &str,
+        kind: u16,
         flags: u16,
+        message: &[u8],
     ) -> Result<(), NetlinkError> {
-        self.ask(request, flags).map(drop).map_err(|cause| NetlinkError::Request {
-            action,
-            link: link.to_owned(),
-            cause,
-        })
-    }
-
-    fn ask(
-        &self,
-        request: RouteNetlinkMessage,
-        flags: u16,
-    ) -> io::Result<Vec<RouteNetlinkMessage>> {
-        let mut header = NetlinkHeader::default();
-        header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
-        let mut message = NetlinkMessage::new(header, request.into());
-        message.finalize();
-        let mut bytes = vec![0; message.buffer_len()];
-        message.serialize(&mut bytes);
-        self.socket.send(&bytes, 0)?;
-
-        let mut answers = Vec::new();
-        loop {
-            let (datagram, _) = self.socket.recv_from_full()?;
-            let mut rest = &datagram[..];
-            while !rest.is_empty() {
-                let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest)
-                    .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-                // Messages are padded to four bytes, except for the last one of a datagram.
-                let length = (message.header.length as usize).next_multiple_of(4);
-                rest = &rest[length.min(rest.len())..];
-                match message.payload {
-                    NetlinkPayload::InnerMessage(answer) => answers.push(answer),
-                    NetlinkPayload::Error(error) if error.code.is_some() => {
-                        return Err(error.to_io());
-                    }
-                    NetlinkPayload::Error(_) | NetlinkPayload::Done(_) => return Ok(answers),
-                    _ => {}
-                }
-            }
-        }
+        let outcome = self.0.ask(kind, flags, message);
+        outcome.map(drop).map_err(|failure| failed(action, name, failure))
     }
 }
 
-fn about(name: &str) -> LinkMessage {
-    let mut message = LinkMessage::default();
-    message.attributes.push(LinkAttribute::IfName(name.to_owned()));
+fn failed(action: &'static str, link: &str, failure: Failure) -> NetlinkError {
+    NetlinkError::Request { action, link: link.to_owned(), cause: failure.into() }
+}
+
+/// A name of a link. The kernel refuses long ones, whatever follows.
+fn about(kind: u16, name: &str) -> Writer {
+    let mut message = Writer::default();
+    message.put(kind, &[&name.as_bytes()[..name.len().min(200)], b"\0"].concat());
     message
 }
 
-fn name(attribute: LinkAttribute) -> Option<String> {
-    match attribute {
-        LinkAttribute::IfName(name) => Some(name),
-        _ => None,
-    }
+/// A message about a link: its number or 0, its flags, those of them that count, and attributes.
+fn link(index: u32, flags: u32, mask: u32, attributes: &Writer) -> Vec<u8> {
+    let words = [0, index, flags, mask].map(u32::to_ne_bytes);
+    [words.as_flattened(), attributes.bytes()].concat()
 }
 
-fn local_ipv4(attribute: &AddressAttribute) -> Option<Ipv4Addr> {
-    match attribute {
-        AddressAttribute::Local(IpAddr::V4(ip)) => Some(*ip),
-        _ => None,
-    }
+fn text_of(link: &[u8], kind: u16) -> Option<String> {
+    let mut attributes = Tlvs::new(link.get(LINK..)?).flatten();
+    attributes.find(|attribute| attribute.kind == kind).map(|attribute| attribute.text())
 }
 
-impl From<&LinkMessage> for InterfaceState {
-    fn from(message: &LinkMessage) -> Self {
-        let mut link = Self {
-            index: message.header.index,
-            mtu: 0,
-            mac: Vec::new(),
-            is_up: message.header.flags.contains(LinkFlags::Up),
-            tx_queue_len: 0,
-            stats: LinkStats::default(),
-        };
-        for attribute in &message.attributes {
-            match attribute {
-                LinkAttribute::Mtu(mtu) => link.mtu = *mtu,
-                LinkAttribute::Address(mac) => link.mac.clone_from(mac),
-                LinkAttribute::TxQueueLen(length) => link.tx_queue_len = *length,
-                LinkAttribute::Stats64(stats) => {
-                    link.stats = LinkStats {
-                        rx_packets: stats.rx_packets,
-                        rx_bytes: stats.rx_bytes,
-                        rx_dropped: stats.rx_dropped,
-                        rx_missed: stats.rx_missed_errors,
-                        tx_packets: stats.tx_packets,
-                        tx_bytes: stats.tx_bytes,
-                        tx_dropped: stats.tx_dropped,
-                    };
-                }
+/// 0 where there is none.
+fn word(bytes: &[u8], at: usize) -> u32 {
+    let word = bytes.get(at..at + 4).and_then(|word| word.try_into().ok());
+    word.map_or(0, u32::from_ne_bytes)
+}
+
+impl InterfaceState {
+    fn read(link: &[u8]) -> Result<Self, Malformed> {
+        let (index, is_up) = (word(link, 4), word(link, 8) & UP != 0);
+        let mut state = Self { index, is_up, ..Self::default() };
+        for attribute in Tlvs::new(link.get(LINK..).unwrap_or_default()) {
+            let attribute = attribute?;
+            match attribute.kind {
+                IFLA_MTU => state.mtu = attribute.word()?,
+                IFLA_ADDRESS => state.mac = attribute.value.to_vec(),
+                IFLA_TXQLEN => state.tx_queue_len = attribute.word()?,
+                IFLA_STATS64 => state.stats = LinkStats::read(attribute.value),
                 _ => {}
             }
         }
-        link
+        Ok(state)
+    }
+}
+
+impl LinkStats {
+    /// Of `struct rtnl_link_stats64`.
+    fn read(words: &[u8]) -> Self {
+        let at = |place: usize| {
+            let word = words.get(place * 8..place * 8 + 8).and_then(|word| word.try_into().ok());
+            word.map_or(0, u64::from_ne_bytes)
+        };
+        Self {
+            rx_packets: at(0),
+            tx_packets: at(1),
+            rx_bytes: at(2),
+            tx_bytes: at(3),
+            rx_dropped: at(6),
+            tx_dropped: at(7),
+            rx_missed: at(15),
+        }
     }
 }

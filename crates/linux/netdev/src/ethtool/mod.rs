@@ -19,7 +19,7 @@ mod rss;
 use std::io;
 
 use super::error::DeviceError;
-use super::genl::{About, Failure, Family};
+use super::genl::{About, Failure, Family, failed};
 use super::tlv::{Reply, Writer, parse};
 use sys::ethtool::{Control, check_name};
 
@@ -170,7 +170,7 @@ impl Ethtool {
         let mut answers = self.ask(action, device, command, fill)?;
         let missing = || refused(action, device, io::Error::from_raw_os_error(libc::ENODATA));
         let answer = answers.pop().ok_or_else(missing)?;
-        parse(&answer).map_err(|malformed| Failure::from(malformed).of(action, device))
+        parse(&answer).map_err(|malformed| failed(malformed.into(), action, device))
     }
 
     /// Sends a request about a device, with what `fill` adds; the attributes of each answer.
@@ -192,7 +192,7 @@ impl Ethtool {
             fill(&mut request);
             family.ask(command, About::One, &request)
         };
-        ask().map_err(|failure: Failure| failure.of(action, device))
+        ask().map_err(|failure: Failure| failed(failure, action, device))
     }
 
     fn ioctl(
@@ -206,5 +206,5 @@ impl Ethtool {
 }
 
 fn refused(action: &'static str, device: &str, cause: io::Error) -> DeviceError {
-    Failure::from(cause).of(action, device)
+    failed(cause.into(), action, device)
 }

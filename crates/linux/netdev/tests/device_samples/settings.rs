@@ -123,7 +123,7 @@ fn message(kind: u16, flags: u16, payload: &[u8]) -> Vec<u8> {
 fn refusals__carry_the_kernels_sentence() {
     let mut said = Writer::default();
     said.put_u32(2, 40).put_text(1, "cannot modify an unsupported parameter");
-    let quoted = write(0x20, 7, false, &[20, 1, 0, 0, 9]);
+    let quoted = write(0x20, 7, 0, &[20, 1, 0, 0, 9]);
     let mut whole = (-95_i32).to_ne_bytes().to_vec();
     whole.extend(&quoted);
     whole.resize(whole.len().next_multiple_of(4), 0);

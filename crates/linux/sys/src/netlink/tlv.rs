@@ -89,12 +89,14 @@ impl<'a> Tlvs<'a> {
         Self(bytes)
     }
 
-    pub(crate) fn of_kind(self, kind: u16) -> Result<Vec<Tlv<'a>>, Malformed> {
+    /// Those of one type.
+    pub fn of_kind(self, kind: u16) -> Result<Vec<Tlv<'a>>, Malformed> {
         let is_one = |it: &Result<Tlv<'_>, _>| it.as_ref().map_or(true, |tlv| tlv.kind == kind);
         self.filter(is_one).collect()
     }
 
-    pub(crate) fn read<R: Reply>(self) -> Result<R, Malformed> {
+    /// What they say together.
+    pub fn read<R: Reply>(self) -> Result<R, Malformed> {
         let mut reply = R::default();
         for attribute in self {
             reply.take(&attribute?)?;

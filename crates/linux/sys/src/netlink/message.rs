@@ -26,7 +26,9 @@ const REQUEST: u16 = 1;
 /// It wants to know how it ended (`NLM_F_ACK`).
 const ACKNOWLEDGE: u16 = 4;
 /// It wants all objects there are (`NLM_F_DUMP`).
-const DUMP: u16 = 0x300;
+pub const DUMP: u16 = 0x300;
+/// It makes an object that is not there yet (`NLM_F_CREATE`, `NLM_F_EXCL`).
+pub const CREATE: u16 = 0x600;
 
 /// A message from the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,12 +92,12 @@ fn sentence(attributes: &[u8]) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// A request with an acknowledgement, or for everything (`is_dump`).
+/// A request with an acknowledgement, and with further flags.
 ///
 /// `kind` is the family's number, `payload` what follows the header.
-pub fn write(kind: u16, sequence: u32, is_dump: bool, payload: &[u8]) -> Vec<u8> {
+pub fn write(kind: u16, sequence: u32, flags: u16, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(HEADER + payload.len()).unwrap_or(u32::MAX);
-    let flags = REQUEST | ACKNOWLEDGE | if is_dump { DUMP } else { 0 };
+    let flags = REQUEST | ACKNOWLEDGE | flags;
     let mut bytes = Vec::with_capacity(HEADER + payload.len());
     bytes.extend(length.to_ne_bytes());
     bytes.extend(kind.to_ne_bytes());
