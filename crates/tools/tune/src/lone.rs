@@ -105,61 +105,26 @@ mod tests {
     use super::*;
     use crate::testing::FakeDevice;
 
-    fn device(driver: &'static str, state: &str) -> FakeDevice {
+    /// What becomes of `DRIVER | STATE | CHANGE`.
+    fn said(case: &'static str) -> String {
+        let [driver, state, change] = case.split(" | ").collect::<Vec<_>>()[..] else { panic!() };
         let mut device = FakeDevice::new("eth0", state);
-        device.driver_name = Some(driver);
-        device
-    }
-
-    /// What is said of a change, and whether it is refused.
-    fn said(driver: &'static str, state: &str, change: &str) -> (bool, String) {
-        match check(&device(driver, state), &change.parse().unwrap()) {
-            Ok(warning) => (false, warning.unwrap_or_default()),
-            Err(refusal) => (true, refusal.to_string()),
-        }
+        device.driver_name = Some(driver).filter(|driver| *driver != "none");
+        let outcome = match check(&device, &change.parse().unwrap()) {
+            Ok(None) => "nothing to say".into(),
+            Ok(Some(warning)) => format!("warning: {warning}"),
+            Err(refusal) => format!("refused: {refusal}"),
+        };
+        let keeps_off = may_wait(&device, &device.read().unwrap());
+        let search = if keeps_off { "\n  a search keeps off" } else { "" };
+        format!("{case}\n  {outcome}{search}\n")
     }
 
     #[test]
     fn a_time_of_zero_that_leaves_frames_is_refused_or_warned_of() {
-        let state = "adaptive-rx off rx-usecs 50 rx-frames 12";
-        let (refused, words) = said("cxgb4", state, "rx-usecs 0");
-        assert!(refused && words.contains("until 12 packets have come"), "{words}");
-        assert!(words.contains("earmark apply eth0 rx-usecs 0 rx-frames 1;"), "{words}");
-        let (refused, words) = said("bnx2", state, "rx-usecs 0");
-        assert!(!refused && words.contains("what bnx2 does then is not known here"), "{words}");
-        assert!(words.ends_with("earmark apply eth0 rx-usecs 0 rx-frames 1"), "{words}");
-        // The user means it.
-        let (refused, words) = said("cxgb4", state, "rx-usecs 0 rx-frames 64");
-        assert!(!refused && words.contains("until 64 packets have come"), "{words}");
-        assert!(said("cxgb4", "adaptive-rx on rx-usecs 0 rx-frames 9", "adaptive-rx off").0);
-        let queue = "rx-usecs 50 rx-frames 12 queue:1:rx-usecs 50 queue:1:rx-frames 12";
-        let (refused, words) = said("cxgb4", queue, "queue:1:rx-usecs 0");
-        assert!(refused && words.contains("queue:1:rx-usecs 0 queue:1:rx-frames 1;"), "{words}");
-    }
-
-    #[test]
-    fn a_search_keeps_off_where_packets_may_wait() {
-        let may = |driver, state: &str| {
-            let device = device(driver, state);
-            may_wait(&device, &device.read().unwrap())
-        };
-        let state = "adaptive-rx on rx-usecs 50 rx-frames 1";
-        assert!(may("cxgb4", state) && may("bnx2", state) && may("cxgb4", "rx-frames 1"));
-        assert!(!may("igb", state) && !may("tun", "rx-frames 0") && !may("bnx2", "rx-usecs 50"));
-    }
-
-    #[test]
-    fn nothing_is_said_where_no_packet_waits_for_others() {
-        let nothing = (false, String::new());
-        let state = "rx-usecs 50 rx-frames 12";
-        assert_eq!(said("igb", state, "rx-usecs 0"), nothing);
-        assert_eq!(said("cxgb4", state, "rx-usecs 0 rx-frames 1"), nothing);
-        assert_eq!(said("cxgb4", state, "rx-usecs 9"), nothing);
-        assert_eq!(said("cxgb4", "rx-usecs 50", "rx-usecs 0"), nothing);
-        // What is so already is not of this change.
-        let endless = "rx-usecs 0 rx-frames 12 gro-flush-timeout 0";
-        assert_eq!(said("cxgb4", endless, "gro-flush-timeout 20us"), nothing);
-        let port = FakeDevice::new("b0", state);
-        assert_eq!(check(&port, &"rx-usecs 0".parse().unwrap()).unwrap(), None);
+        let expected = include_str!("lone.txt");
+        let now: String =
+            expected.lines().filter(|line| !line.starts_with(' ')).map(said).collect();
+        assert_eq!(now, expected, "\n{now}");
     }
 }

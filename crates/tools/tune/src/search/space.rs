@@ -295,103 +295,59 @@ mod tests {
 
     use crate::testing::state;
 
-    fn space(text: &str) -> Space {
-        Space::of(&state(text), 128)
+    /// The points of a space, `HOW: STATE`: as the device is, special ones, and each axis.
+    fn described(text: &str) -> Result<String, String> {
+        let (how, settings) = text.split_once(": ").unwrap();
+        let state = || state(settings);
+        let space = match how.split_once(' ').unwrap_or((how, "")) {
+            ("among", _) => {
+                let changes: Vec<Change> =
+                    settings.split(", ").map(|change| change.parse().unwrap()).collect();
+                Space::among(&changes)
+            }
+            ("single", _) => Space::with_single_frame(&state(), 128),
+            ("busy", _) => Space::of(&state(), 128).with_busy_polling(&state())?,
+            ("knob", knob) => {
+                let values = [0, 8].map(Value::Number);
+                let space = Space::of(&state(), 128).with_busy_polling(&state())?;
+                space.with_knob(&state(), knob.parse().unwrap(), &values)?
+            }
+            _ => Space::of(&state(), 128),
+        };
+        let words =
+            |all: &[Change]| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" | ");
+        let mut lines = format!(
+            "  {} points, {} trials, now {:?}: {}\n",
+            space.all().len(),
+            space.usual_trials(),
+            space.present,
+            space.change(&space.present)
+        );
+        if !space.specials.is_empty() {
+            lines += &format!("  special: {}\n", words(&space.specials));
+        }
+        for (at, axis) in space.axes.iter().enumerate() {
+            let named = if space.is_named(at) { ", named" } else { "" };
+            lines += &format!("  axis{named}: {}\n", words(axis));
+        }
+        let settings: String = space.settings().iter().map(|it| format!(" {it}")).collect();
+        let mut last: Vec<usize> = space.axes.iter().map(|axis| axis.len() - 1).collect();
+        lines += &format!("  last: {}\n", space.change(&Point::At(last.clone())));
+        last.first_mut().into_iter().for_each(|place| *place = 0);
+        let at_once = space.change(&Point::At(last));
+        Ok(lines + &format!("  at once: {at_once}\n  settings:{settings}\n"))
     }
 
     #[test]
     fn a_space_has_what_the_device_has() {
-        let nic = space("adaptive-rx off rx-usecs 75 rx-frames 0");
-        assert_eq!(nic.specials.len(), 1);
-        assert_eq!(nic.axes.iter().map(Vec::len).collect::<Vec<_>>(), [13, 4]);
-        assert_eq!(nic.all().len(), 1 + 13 * 4);
-        assert_eq!(nic.present, Point::At(vec![10, 0]));
-        assert_eq!(nic.change(&nic.present).to_string(), "rx-usecs 75");
-        assert_eq!(nic.change(&Point::At(vec![10, 1])).to_string(), "rx-usecs 75 rx-frames 8");
-        assert_eq!(nic.change(&Point::Special(0)).to_string(), "adaptive-rx on");
-
-        let adaptive = space("adaptive-rx on rx-usecs 8 rx-frames 32");
-        assert_eq!(adaptive.present, Point::Special(0));
-        assert_eq!(adaptive.specials, [Change::default()]);
-        let text = adaptive.change(&Point::At(vec![3, 1])).to_string();
-        assert_eq!(text, "adaptive-rx off rx-usecs 8 rx-frames 8");
-
-        let veth = space("gro-flush-timeout 0 napi-defer-hard-irqs 0");
-        let text = veth.change(&Point::At(vec![3])).to_string();
-        assert_eq!(text, "napi-defer-hard-irqs 2 gro-flush-timeout 8000");
-        assert_eq!((veth.specials.len(), veth.axes.len()), (0, 1));
-        assert_eq!(veth.present, Point::At(vec![0]));
-        // A deferral that is on no ladder is a point of its own.
-        assert_eq!(space("gro-flush-timeout 5 napi-defer-hard-irqs 9").present, Point::Special(0));
-
-        let both = space("rx-usecs 3 gro-flush-timeout 20000 napi-defer-hard-irqs 2");
-        assert_eq!(both.axes[1].len(), 3, "{:?}", both.axes[1]);
-        let state = state("rx-usecs 3 busy-poll 0 busy-read 0");
-        let busy = Space::of(&state, 8).with_busy_polling(&state).unwrap();
-        let text = busy.change(&Point::At(vec![0, 1])).to_string();
-        assert_eq!(text, "rx-usecs 0 busy-poll 50 busy-read 50");
-        assert_eq!(busy.present, Point::At(vec![2, 0]));
-        assert!(space("rx-usecs 3").with_busy_polling(&State::default()).is_err());
-
-        let tap: Vec<String> =
-            space("rx-frames 0").axes[0].iter().map(ToString::to_string).collect();
-        assert_eq!(tap, ["rx-frames 0", "rx-frames 8", "rx-frames 32", "rx-frames 128"]);
-        assert_eq!(space("tx-usecs 5").all(), [Point::Special(0)]);
-
-        let named = Space::among(&["rx-usecs 7".parse().unwrap(), "rx-usecs 9".parse().unwrap()]);
-        let named = named.all().into_iter().map(|point| named.change(&point).to_string());
-        assert_eq!(named.collect::<Vec<_>>(), ["no change", "rx-usecs 7", "rx-usecs 9"]);
-    }
-
-    #[test]
-    fn completions_threads_and_profiles_are_tried_where_they_are_to_be_had() {
-        let more =
-            space("rx-usecs 0 tx-usecs 0 adaptive-rx off rx-profile 1,9,n_64,9,n threaded off");
-        let last: Vec<String> =
-            more.axes.iter().skip(1).map(|axis| axis.last().unwrap().to_string()).collect();
-        assert_eq!(last, ["tx-usecs 128", "threaded on"]);
-        assert_eq!(more.specials[1].to_string(), "adaptive-rx on rx-profile 1,9,n_16,9,n");
-        assert_eq!(more.usual_trials(), 10);
-        // What adaptive moderation chooses is no axis.
-        assert_eq!(space("rx-usecs 0 adaptive-tx on tx-usecs 0").axes.len(), 1);
-    }
-
-    #[test]
-    fn where_frames_alone_may_not_come_a_time_of_0_goes_with_one() {
-        let space = Space::with_single_frame(&state("rx-usecs 75 rx-frames 64"), 128);
-        let all: Vec<Change> = space.all().iter().map(|point| space.change(point)).collect();
-        let at_once = all.iter().filter(|change| change.number(Setting::RxUsecs) == Some(0));
-        let at_once: Vec<String> = at_once.map(ToString::to_string).collect();
-        assert_eq!(at_once, ["rx-usecs 0 rx-frames 1"]);
-        // As it is, 8, 32, 128, and 0 frames beside each other time.
-        assert_eq!(all.len(), 1 + 12 * 5);
-        let alone = Space::with_single_frame(&state("rx-frames 23"), 128);
-        assert!(alone.axes.is_empty(), "{:?}", alone.axes);
-        // As it is, it is no point of the axes: those have one frame.
-        let waiting = Space::with_single_frame(&state("rx-usecs 0 rx-frames 64"), 128);
-        assert_eq!(waiting.change(&waiting.present), Change::default());
-        let deferred = "rx-frames 23 gro-flush-timeout 0 napi-defer-hard-irqs 0";
-        let settings = Space::with_single_frame(&state(deferred), 128).settings();
-        assert!(!settings.contains(&Setting::RxFrames), "{settings:?}");
-    }
-
-    #[test]
-    fn what_the_user_names_is_an_axis_of_its_own() {
-        let state = state("rx-usecs 3 busy-poll 0 busy-read 0 irq-suspend-timeout 0");
-        let busy = Space::of(&state, 8).with_busy_polling(&state).unwrap();
-        let suspended = "rx-usecs 0 busy-poll 50 busy-read 50 irq-suspend-timeout 20000000";
-        assert_eq!(busy.change(&Point::At(vec![0, 2])).to_string(), suspended);
-        let knob: Setting = "queue:1:rx-usecs".parse().unwrap();
-        let values = [0, 8].map(Value::Number);
-        let space = busy.with_knob(&state, knob, &values).unwrap();
-        let text = space.change(&Point::At(vec![0, 1, 2])).to_string();
-        assert_eq!(text, "rx-usecs 0 busy-poll 50 busy-read 50 queue:1:rx-usecs 8");
-        assert!(
-            space.clone().with_knob(&state, knob, &values).unwrap_err().contains("tried already")
-        );
-        let alone = Space::of(&State::default(), 8).with_knob(&state, knob, &values).unwrap();
-        assert_eq!((alone.all().len(), &alone.present), (3, &Point::At(vec![0])));
-        assert!(alone.settings().contains(&knob) && alone.is_named(0));
-        assert_eq!((space.usual_trials(), space.trials_of(2), space.trials_of(1)), (12, 2, 1));
+        let expected = include_str!("spaces.txt");
+        let cases = expected.lines().filter(|line| !line.starts_with(' '));
+        let now: String = cases
+            .map(|case| {
+                let space = described(case).unwrap_or_else(|why| format!("  refused: {why}\n"));
+                format!("{case}\n{space}")
+            })
+            .collect();
+        assert_eq!(now, expected, "\n{now}");
     }
 }
