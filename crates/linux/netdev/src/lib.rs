@@ -24,8 +24,8 @@
 //! sockets belong to the network of the thread that opened them; [`Root::here`] shows the files of
 //! that network. Nothing here changes anything except what begins with `set_` or `write_`.
 //!
-//! The message layer ([`sys::netlink`]) is our own: `netlink-packet-core` does not read the sentences
-//! in which the kernel says why it refused.
+//! The message layer ([`sys::netlink`]) is our own: `netlink-packet-core` does not read the
+//! sentences in which the kernel says why it refused.
 
 #![forbid(unsafe_code)]
 

@@ -48,7 +48,7 @@ impl Lines {
         self.lines.push(String::new());
     }
 
-    /// All lines.
+    /// The lines so far, from the top.
     pub fn lines(&self) -> &[String] {
         &self.lines
     }

@@ -100,17 +100,17 @@ fn vectors_of_queues(netdev: &Netdev, device: &str) -> BTreeMap<u32, u32> {
 /// What a device did in a while. All rates are per second.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Rates {
-    /// Its name.
+    /// The name of the device.
     pub device: String,
     /// How long the while was, in seconds.
     pub seconds: f64,
-    /// Packets received.
+    /// Packets that were received, a second.
     pub rx_packets_per_s: f64,
-    /// Bytes received.
+    /// Bytes that were received, a second.
     pub rx_bytes_per_s: f64,
-    /// Packets sent.
+    /// Packets that were sent, a second.
     pub tx_packets_per_s: f64,
-    /// Bytes sent.
+    /// Bytes that were sent, a second.
     pub tx_bytes_per_s: f64,
     /// Packets dropped, by the device or for want of room.
     pub drops_per_s: f64,

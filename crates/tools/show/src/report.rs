@@ -61,7 +61,7 @@ pub struct Report {
     /// Its queues; `None`: the kernel does not say.
     #[schemars(with = "Option<Vec<Value>>")]
     pub queues: Option<Vec<Queue>>,
-    /// Its interrupts.
+    /// Its interrupts, by their numbers.
     pub interrupts: Vec<Vector>,
     /// The one processor that has all its receive interrupts though they may go to others.
     pub crowded_cpu: Option<u32>,

@@ -1,5 +1,5 @@
-//! What people have pasted of `ethtool -c`, settings of other drivers, and what else delays packets,
-//! with the answer: the delays, and whether a rule holds, by default that of at most 25 us.
+//! What people have pasted of `ethtool -c`, settings of other drivers, and what else delays
+//! packets, with the answer: the delays, and whether a rule holds, by default at most 25 us.
 
 use netdev::aspm::Aspm;
 use netdev::ethtool::Timestamps;

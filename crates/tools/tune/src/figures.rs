@@ -41,7 +41,7 @@ pub enum Metric {
 }
 
 /// What is to be known of a metric.
-struct Row {
+struct MetricRow {
     metric: Metric,
     /// Its name in goals and in JSON.
     name: &'static str,
@@ -53,9 +53,13 @@ struct Row {
     digits: usize,
 }
 
-const TABLE: [Row; 11] = {
-    const fn row(metric: Metric, [name, header, unit]: [&'static str; 3], digits: usize) -> Row {
-        Row { metric, name, header, unit, digits }
+const TABLE: [MetricRow; 11] = {
+    const fn row(
+        metric: Metric,
+        [name, header, unit]: [&'static str; 3],
+        digits: usize,
+    ) -> MetricRow {
+        MetricRow { metric, name, header, unit, digits }
     }
     [
         row(Metric::P50, ["p50", "p50 us", "us"], 1),
@@ -84,7 +88,7 @@ impl Metric {
         [("latency", Self::P50)].into_iter().chain(all.map(|row| (row.name, row.metric)))
     }
 
-    fn row(self) -> &'static Row {
+    fn row(self) -> &'static MetricRow {
         // Each has a row.
         TABLE.iter().find(|row| row.metric == self).unwrap_or(&TABLE[0])
     }

@@ -42,15 +42,6 @@ fn each_row_is_read_and_has_a_source() {
 }
 
 #[test]
-fn a_time_that_may_be_missing_is_not_adaptive() {
-    let lacks = |values: &[(Parameter, u32)]| lacks_timer("bnx2", &settings(values)).is_some();
-    assert!(lacks(&[(RxUsecs, 0), (RxFrames, 12)]));
-    assert!(!lacks(&[(AdaptiveRx, 1), (RxUsecs, 0), (RxFrames, 12)]));
-    assert!(!lacks(&[(RxUsecs, 9), (RxFrames, 12)]));
-    assert_eq!(wait("tun", &settings(&[(RxFrames, 64)])), None);
-}
-
-#[test]
 fn words_say_what_a_packet_feels() {
     let says = |driver, values: &[(Parameter, u32)], name: Parameter| {
         let all = settings(values);
@@ -78,12 +69,4 @@ fn words_say_what_a_packet_feels() {
     ] {
         assert_eq!(says(driver, &on, RxUsecs).unwrap(), words);
     }
-}
-
-#[test]
-fn a_delay_that_no_command_shows_is_of_some_cards() {
-    assert_eq!(receive_delay("e1000e", "8086:10d3"), Some(32.768));
-    assert_eq!(receive_delay("e1000e", "8086:153a"), None);
-    assert_eq!(receive_delay("igb", "8086:10d3"), None);
-    assert!(is_software("veth") && !is_software("igb"));
 }

@@ -53,9 +53,9 @@ pub struct Ruling {
 /// A device, and what became of each rule of its groups.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CheckedDevice {
-    /// Its name.
+    /// The name of the device.
     pub name: String,
-    /// Its driver.
+    /// Its driver, as `ethtool -i` prints it; in words where there is none.
     pub driver: String,
     /// The groups that it is of.
     pub groups: Vec<String>,
@@ -66,7 +66,7 @@ pub struct CheckedDevice {
 /// All devices, and what became of the policy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Checked {
-    /// Each device.
+    /// Devices in the order in which they were given.
     pub devices: Vec<CheckedDevice>,
     /// Groups without a device.
     pub empty_groups: Vec<String>,

@@ -151,55 +151,26 @@ mod tests {
         Journal::new("boot", identity("eth0"))
     }
 
+    /// What is kept of `BEFORE > AFTER; BEFORE > AFTER`, and the way back.
+    fn kept(case: &str) -> String {
+        let (asked, changes) = case.split_once(": ").unwrap();
+        let asked: Vec<Setting> = asked.split(' ').filter_map(|it| it.parse().ok()).collect();
+        let mut journal = journal();
+        for change in changes.split("; ") {
+            let (before, after) = change.split_once(" > ").unwrap();
+            journal.keep(changed(&state(before), &state(after), &asked));
+        }
+        let pair = |kept: &Kept| format!(" {} {} -> {};", kept.setting, kept.before, kept.after);
+        let all: String = journal.kept.iter().map(pair).collect();
+        format!("{case}\n  kept:{all} first: {}", journal.first()).trim_end().to_owned() + "\n"
+    }
+
     #[test]
     fn the_first_value_is_the_way_back() {
-        let mut journal = journal();
-        let (first, second) = (state("rx-usecs 3 rx-frames 0"), state("rx-usecs 50 rx-frames 0"));
-        journal.keep(changed(&first, &second, &[Setting::RxUsecs]));
-        let third = state("rx-usecs 20 rx-frames 8");
-        journal.keep(changed(&second, &third, &[Setting::RxUsecs]));
-        assert_eq!(journal.first(), first);
-        assert_eq!(journal.kept[0].after, Value::Number(20));
-        // Back by hand: nothing is left to undo.
-        journal.keep(changed(&third, &first, &[Setting::RxUsecs]));
-        assert!(journal.is_empty());
-    }
-
-    #[test]
-    fn a_queue_goes_back_to_what_its_device_was_first() {
-        let mut journal = journal();
-        let states = [
-            "rx-usecs 8 queue:1:rx-usecs 8",
-            "rx-usecs 50 queue:1:rx-usecs 50",
-            "rx-usecs 50 queue:1:rx-usecs 0",
-            "rx-usecs 8 queue:1:rx-usecs 8",
-        ]
-        .map(state);
-        // The first change named the device alone, so its queues were not read.
-        let device = |at: usize| states[at].only(|setting| setting == Setting::RxUsecs);
-        journal.keep(changed(&device(0), &device(1), &[]));
-        journal.keep(changed(&states[1], &states[2], &[]));
-        assert_eq!(journal.first(), states[0]);
-        let way = states[0].restored_from(&states[2]);
-        assert_eq!(way.to_string(), "rx-usecs 8 queue:1:rx-usecs 8");
-        journal.keep(changed(&states[2], &states[3], &[]));
-        assert!(journal.is_empty(), "{journal:?}");
-        // TunedDevice and queue in one change, after one of the device alone.
-        journal.keep(changed(&device(0), &device(1), &[]));
-        journal.keep(changed(&states[1], &state("rx-usecs 60 queue:1:rx-usecs 0"), &[]));
-        assert_eq!(journal.first(), states[0]);
-        journal.kept.clear();
-        // A queue that was named and stayed as it was is put back over what its device brings.
-        journal.keep(changed(&states[0], &state("rx-usecs 50 queue:1:rx-usecs 8"), &[]));
-        assert_eq!(journal.first(), states[0]);
-    }
-
-    #[test]
-    fn what_adaptive_moderation_chose_is_no_change_of_ours() {
-        let before = state("adaptive-rx on rx-usecs 8 tx-usecs 8");
-        let after = state("adaptive-rx on rx-usecs 64 tx-usecs 9");
-        let changes = changed(&before, &after, &[Setting::TxUsecs]);
-        assert_eq!(changes.iter().map(|kept| kept.setting).collect::<Vec<_>>(), [Setting::TxUsecs]);
+        let expected = include_str!("kept.txt");
+        let now: String =
+            expected.lines().filter(|line| !line.starts_with(' ')).map(kept).collect();
+        assert_eq!(now, expected, "\n{now}");
     }
 
     #[test]

@@ -22,7 +22,7 @@ struct Known {
 }
 
 #[derive(Deserialize)]
-struct Table {
+struct KnownTable {
     known: Vec<Known>,
 }
 
@@ -192,7 +192,7 @@ impl Measurand {
         if let Some(locator) = named {
             return Self::new("by --metric", usual, locator.clone(), output);
         }
-        let table: Table = toml::from_str(include_str!("known.toml"))
+        let table: KnownTable = toml::from_str(include_str!("known.toml"))
             .map_err(|why| format!("the table of programs cannot be read: {why}"))?;
         let is_named = |known: &Known| programs(command).any(|program| program == known.program);
         let named = table.known.into_iter().filter(is_named);

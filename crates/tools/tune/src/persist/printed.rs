@@ -5,8 +5,8 @@
 //!
 //! A playbook for Ansible has the files that bring the settings back at each boot, by udev and
 //! sysctl, and the same settings now. Nothing that is as it should be is changed, or reported as
-//! changed. It finds the device by its name, so that it is good for many hosts; a `.link` file would
-//! be that of one host, with what names its devices.
+//! changed. It finds the device by its name, so that it is good for many hosts; a `.link` file
+//! would be that of one host, with what names its devices.
 //!
 //! In a module for NixOS, udev rules say all that is of the device: the options of
 //! `systemd.network.links` know no coalescing.
