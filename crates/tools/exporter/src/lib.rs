@@ -4,8 +4,8 @@
 //!
 //! A [`Collector`] reads each device with the readers of `netdev` and bounds its holds as `show`
 //! does. What it reads becomes [`Sample`]s of the metrics in [`metric`], and these become a text.
-//! [`serve`] answers scrapes over HTTP, from one collection a second at most. Nothing here changes a
-//! device.
+//! [`serve`] answers scrapes over HTTP, from one collection a second at most. Nothing here changes
+//! a device.
 //!
 //! | module | what |
 //! |---|---|

@@ -27,7 +27,7 @@ pub struct Sample {
 pub enum Value {
     /// A whole number.
     Count(u64),
-    /// Any number.
+    /// A number with a fraction.
     Number(f64),
     /// How often a value was at most so much.
     Histogram(Histogram),

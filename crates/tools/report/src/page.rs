@@ -42,7 +42,7 @@ pub struct Document {
 /// Pictures, a table and the commands behind them. Empty parts are left out.
 #[derive(Clone, Debug, Default)]
 pub struct Chapter {
-    /// The heading.
+    /// The heading above it.
     pub title: String,
     /// What to see in it.
     pub note: String,
@@ -59,7 +59,7 @@ pub struct Chapter {
 /// A picture with its heading; both of its texts may be empty.
 #[derive(Clone, Debug, Default)]
 pub struct Figure {
-    /// The heading.
+    /// The heading above it.
     pub title: String,
     /// What to see in it.
     pub note: String,

@@ -62,7 +62,7 @@ pub struct Observed<'a> {
 }
 
 /// Microseconds since the start of the traffic, interrupts of the port, and what is in force.
-type Reading = (u64, u64, Profile);
+type ProfileAt = (u64, u64, Profile);
 
 impl Observed<'_> {
     fn seconds(&self) -> f64 {
@@ -97,7 +97,7 @@ impl Observed<'_> {
         }
         let (scripts, seed) = ((scripts, vec![A, B]), self.plan.seed);
         let mut run = VirtualRun::prepare(&names(2), &options, setting, scripts, seed)?;
-        let readings = Arc::<Mutex<Vec<Reading>>>::default();
+        let readings = Arc::<Mutex<Vec<ProfileAt>>>::default();
         let mut since_go = Duration::ZERO;
         while since_go.as_secs_f64() < self.seconds() {
             let (all, at_us) = (Arc::clone(&readings), since_go.as_micros() as u64);
@@ -125,10 +125,10 @@ impl Observed<'_> {
 }
 
 /// Interrupts counted from the first reading, and no profile twice in a row.
-fn only_changes(mut readings: Vec<Reading>) -> Option<Vec<Change>> {
+fn only_changes(mut readings: Vec<ProfileAt>) -> Option<Vec<Change>> {
     let (_, before, _) = *readings.first()?;
     readings.dedup_by_key(|(_, _, profile)| *profile);
-    let change = |(at_us, interrupts, profile): Reading| {
+    let change = |(at_us, interrupts, profile): ProfileAt| {
         let Profile { rx_usecs, rx_frames } = profile;
         Change { at_us, interrupts: interrupts - before, rx_usecs, rx_frames }
     };
