@@ -294,4 +294,4 @@ fn footer(results: &[Measurement], legend: &str) -> String {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

@@ -12,11 +12,8 @@ const NOISE: f64 = 1.10;
 /// The part of the load that may be missing where it counts as carried.
 const MISSING: f64 = 0.02;
 
-/// Medians of rounds that are farther apart than this tell of the machine, not of a setting.
-const UNSTEADY: f64 = 1.5;
-
-/// Timers that are late by as much as `delay:75` holds a packet hide what a setting does.
-const LATE_US: f64 = 75.0;
+/// What to do where marking did not give what it gives elsewhere.
+const REPEAT: &str = "Repeat it when the machine is quiet, with `--rounds 5`.";
 
 /// Packets for each interrupt from which on a host practically never stops polling.
 const POLLING: f64 = 50.0;
@@ -27,9 +24,8 @@ const NEXT: &str = "Next: `earmark bench mixed --compare disabled,delay:75,marke
 
 /// Tells what the rows show.
 pub(super) fn sentences(rows: &[Row]) -> String {
-    let of = |name| {
-        rows.iter().find(|row| row.setting == name).and_then(|row| Figures::of(name, &row.both))
-    };
+    let of =
+        |name| rows.iter().find(|row| row.setting == name).and_then(|row| Figures::of(&row.both));
     let all = (of("disabled"), of("delay:75"), of("marked:75"));
     let seen = match all {
         (Some(disabled), Some(delay), Some(marked)) => {
@@ -116,59 +112,14 @@ fn saturation(rows: &[Row]) -> String {
 
 /// What a verdict is made of, for one strategy.
 struct Figures {
-    setting: &'static str,
     p50: f64,
     interrupts: f64,
-    /// The medians of the rounds.
-    rounds: Vec<f64>,
-    /// How late timers were, in microseconds (p99).
-    late_us: Option<f64>,
 }
 
 impl Figures {
-    fn of(setting: &'static str, both: &Measurement) -> Option<Self> {
-        Some(Self {
-            setting,
-            p50: both.latency_us?.p50,
-            interrupts: both.interrupts_per_s?,
-            rounds: both.rounds.iter().filter_map(|round| round.latency_p50_us).collect(),
-            late_us: both.timer_overshoot_us.map(|late| late.p99),
-        })
+    fn of(both: &Measurement) -> Option<Self> {
+        Some(Self { p50: both.latency_us?.p50, interrupts: both.interrupts_per_s? })
     }
-
-    /// The slowest round over the fastest one, if there are two.
-    fn spread(&self) -> Option<f64> {
-        let least = self.rounds.iter().copied().reduce(f64::min)?;
-        let most = self.rounds.iter().copied().reduce(f64::max)?;
-        (self.rounds.len() > 1 && least > 0.0).then(|| most / least)
-    }
-}
-
-/// Whether the figures show that the machine had too much else to do, and which figures.
-fn machine(figures: &[&Figures]) -> String {
-    let spreads = figures.iter().filter_map(|of| Some((of.spread()?, of.setting)));
-    let (spread, setting) = spreads.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((1.0, ""));
-    let late = figures.iter().filter_map(|of| of.late_us).fold(0.0, f64::max);
-    let unsteady = if setting.is_empty() {
-        "there is one round, so none to compare it with".to_owned()
-    } else {
-        format!("the medians of the rounds of {setting} differ by a factor of {spread:.2}")
-    };
-    let overshot = format!("timers were late by up to {late:.0} us (p99)");
-    let shown = match (spread > UNSTEADY, late > LATE_US) {
-        (true, true) => format!("{unsteady}, and {overshot}"),
-        (true, false) => unsteady,
-        (false, true) => overshot,
-        (false, false) => {
-            return format!(
-                "No figure shows that the machine was too busy: {unsteady}, and {overshot}. \
-                 `--rounds 5` tells more."
-            );
-        }
-    };
-    format!(
-        "The machine was too busy to tell: {shown}. Try again when it is quiet, or with --rounds 5."
-    )
 }
 
 fn verdict(disabled: &Figures, delay: &Figures, marked: &Figures) -> String {
@@ -181,7 +132,6 @@ fn verdict(disabled: &Figures, delay: &Figures, marked: &Figures) -> String {
                 strategies differ too little to tell, so only latency tells them apart."
             .to_owned();
     }
-    let machine = || machine(&[disabled, delay, marked]);
     match (as_fast, as_few) {
         (true, true) => {
             "Marking the packets that complete a message gave the latency of one setting \
@@ -193,11 +143,10 @@ fn verdict(disabled: &Figures, delay: &Figures, marked: &Figures) -> String {
                           why it interrupted."
             .to_owned(),
         (false, true) => format!(
-            "Marking kept the interrupts of `delay:75`, but did not reach the latency of `disabled`. \
-             {}",
-            machine()
+            "Marking kept the interrupts of `delay:75`, but did not reach the latency of \
+             `disabled`. {REPEAT}"
         ),
-        (false, false) => format!("On this run marking reached neither. {}", machine()),
+        (false, false) => format!("On this run marking reached neither. {REPEAT}"),
     }
 }
 
@@ -206,8 +155,7 @@ mod tests {
     use super::*;
 
     fn figures(p50: f64, interrupts: f64) -> Figures {
-        let rounds = vec![p50, p50 * 1.1];
-        Figures { setting: "x", p50, interrupts, rounds, late_us: Some(12.0) }
+        Figures { p50, interrupts }
     }
 
     #[test]
@@ -222,20 +170,6 @@ mod tests {
             let (disabled, marked) = (figures(120.0, disabled), figures(110.0, marked));
             assert!(verdict(&disabled, &delay, &marked).contains("only latency"));
         }
-    }
-
-    #[test]
-    fn a_machine_is_busy_only_if_a_figure_shows_it() {
-        let (disabled, delay) = (figures(120.0, 3000.0), figures(340.0, 2400.0));
-        let verdict_of = |marked: &Figures| verdict(&disabled, &delay, marked);
-        let steady = verdict_of(&figures(300.0, 3000.0));
-        assert!(steady.contains("No figure shows that the machine was too busy"), "{steady}");
-        let unsteady =
-            verdict_of(&Figures { rounds: vec![150.0, 450.0], ..figures(300.0, 3000.0) });
-        let words = "too busy to tell: the medians of the rounds of x differ by a factor of 3.00.";
-        assert!(unsteady.contains(words), "{unsteady}");
-        let late = verdict_of(&Figures { late_us: Some(812.0), ..figures(300.0, 3000.0) });
-        assert!(late.contains("too busy to tell: timers were late by up to 812 us"), "{late}");
     }
 
     #[test]

