@@ -2,10 +2,10 @@
 
 use super::{Demo, Row, conclusions};
 use bench::measurement::Measurement;
-use report::panels::Curve;
+use report::panels::{Curve, Panel, Picture};
 use report::terminal::Table;
 use report::terminal::number;
-use report::{self, CdfChart, Cell, Report, TradeoffChart, TradeoffPoint};
+use report::{self, Cell, Report, TradeoffChart, TradeoffPoint};
 
 /// The headers of the table on the terminal (traffic, figure, unit), and which are left out
 /// first: to be read first is what happens when both kinds of traffic are there.
@@ -72,17 +72,7 @@ pub(super) fn report(demo: &Demo) -> Report {
         made_at: environment.map(|environment| environment.date.clone()).unwrap_or_default(),
         summary: demo.summary.clone(),
         table: report_table(&demo.rows),
-        latency: vec![
-            cdf("Round trips alone", "Nothing else on the wire: a lone packet meets the timer.", demo, |row| {
-                &row.round_trips
-            }),
-            cdf(
-                "Round trips beside a bulk flow",
-                "1000 round trips a second fall due, each counted from then, beside a flow that is paced at 300 Mbit/s.",
-                demo,
-                |row| &row.both,
-            ),
-        ],
+        latency: Some(latency(&demo.rows)),
         tradeoff: TradeoffChart {
             title: "Both at once: latency against interrupts".into(),
             note: conclusions::load(&demo.rows),
@@ -92,15 +82,31 @@ pub(super) fn report(demo: &Demo) -> Report {
     }
 }
 
-fn cdf(title: &str, note: &str, demo: &Demo, of: fn(&Row) -> &Measurement) -> CdfChart {
-    let series = demo
-        .rows
-        .iter()
-        .map(|row| Curve { name: row.setting.clone(), points: cumulative(of(row)) });
-    CdfChart { title: title.into(), note: note.into(), series: series.collect() }
+/// Which curves are drawn.
+const DRAWN: [&str; 4] = ["delay:75", "disabled", "marked:75", "stream:75"];
+
+/// How late round trips are, alone and beside a bulk flow.
+fn latency(rows: &[Row]) -> Picture {
+    let panel = |title: &str, of: fn(&Row) -> &Measurement| {
+        let drawn = DRAWN.iter().filter_map(|name| rows.iter().find(|row| row.setting == *name));
+        let curves =
+            drawn.map(|row| Curve { name: row.setting.clone(), points: cumulative(of(row)) });
+        Panel { title: title.into(), curves: curves.collect() }
+    };
+    Picture {
+        summary: "The share of round trips that took no longer than a time.".into(),
+        x_title: "round trip, us (logarithmic)".into(),
+        has_logarithmic_x: true,
+        change: None,
+        panels: vec![
+            panel("Alone: share", |row| &row.round_trips),
+            panel("Beside a bulk flow, each from when it fell due: share", |row| &row.both),
+        ],
+    }
 }
 
-/// Latency, and the fraction of round trips that took no longer.
+/// Latency, and the fraction of round trips that took no longer: the few beyond 99.9 % would take
+/// half of the picture.
 fn cumulative(measured: &Measurement) -> Vec<(f64, f64)> {
     let total = measured.latency.count as f64;
     let mut seen = 0.0;
@@ -108,7 +114,9 @@ fn cumulative(measured: &Measurement) -> Vec<(f64, f64)> {
         seen += count as f64;
         (nanos as f64 / 1e3, seen / total)
     };
-    measured.latency.buckets.iter().map(step).collect()
+    let mut points: Vec<(f64, f64)> = measured.latency.buckets.iter().map(step).collect();
+    points.truncate(points.partition_point(|(_, share)| *share < 0.999) + 1);
+    points
 }
 
 fn point(row: &Row) -> Option<TradeoffPoint> {

@@ -14,7 +14,6 @@
 // Standard output may be closed; see `output`.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-mod cdf;
 pub mod json;
 mod label;
 pub mod names;
@@ -31,7 +30,7 @@ mod tradeoff;
 
 pub use page::{Chapter, Document, Figure, render};
 use palette::Palette;
-use panels::Curve;
+use panels::Picture;
 
 /// All that one page shows. Empty parts are left out of the page.
 #[derive(Debug, Clone, Default)]
@@ -47,7 +46,7 @@ pub struct Report {
     /// A row for each setting.
     pub table: Table,
     /// How late round trips are.
-    pub latency: Vec<CdfChart>,
+    pub latency: Option<Picture>,
     /// Latency against interrupts.
     pub tradeoff: TradeoffChart,
     /// Name and value of what a reader needs to judge or repeat the measurement.
@@ -99,17 +98,6 @@ pub enum Emphasis {
     Good,
     /// A value that is far from the best.
     Bad,
-}
-
-/// A picture of how late round trips are.
-#[derive(Debug, Clone, Default)]
-pub struct CdfChart {
-    /// The heading of it.
-    pub title: String,
-    /// What to see in it; may be empty.
-    pub note: String,
-    /// Latency in microseconds, and the fraction (0 to 1) of round trips that took no longer.
-    pub series: Vec<Curve>,
 }
 
 /// Latency against interrupts, or against the load of the host, one point for each setting.

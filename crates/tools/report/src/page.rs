@@ -3,7 +3,7 @@
 use askama::Template;
 
 use super::svg::escape;
-use super::{Cell, Emphasis, Palette, Report, Table, cdf, tradeoff};
+use super::{Cell, Emphasis, Palette, Report, Table, tradeoff};
 
 const TRADEOFF: &str = "Each point is one setting of the NIC: further left, the host is interrupted \
     less often; further down, a round trip is faster. Holding back every packet alike pays for fewer \
@@ -14,11 +14,10 @@ const NUMBERS: &str = "One row for each setting. p50 is the median round trip, p
     interruption.";
 
 const LATENCY: &str = "A curve shows which share of round trips was done after how long: the \
-    further left, the faster, and the steeper, the more alike. The dots mark the median (p50) and \
-    the slowest hundredth (p99), and the label gives the median.";
+    further left, the faster, and the steeper, the more alike.";
 
-const FOOTER: &str = "Latencies are round trips as the client saw them. Point at a curve or a point \
-    for its numbers.";
+const FOOTER: &str = "Latencies are round trips as the client saw them. Point at a point for its \
+    numbers.";
 
 /// A page of chapters. Empty parts are left out.
 #[derive(Clone, Debug, Default)]
@@ -87,7 +86,7 @@ pub fn render(report: &Report) -> Result<String, askama::Error> {
     let tradeoff = Some(&report.tradeoff).filter(|chart| !chart.points.is_empty());
     let tradeoff = tradeoff.map(|it| figure(&it.title, &it.note, tradeoff::svg(it, &palette)));
     let curves = report.latency.iter();
-    let curves = curves.map(|it| figure(&it.title, &it.note, cdf::svg(it, &palette)));
+    let curves = curves.map(|it| Figure { svg: it.inline(), ..Figure::default() });
     let chapters = [
         chapter("The trade-off", TRADEOFF, tradeoff.into_iter().collect()),
         Chapter { table: report.table.clone(), ..chapter("The numbers", NUMBERS, Vec::new()) },
@@ -149,9 +148,9 @@ impl Cell {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CdfChart, TradeoffChart, TradeoffPoint};
+    use super::super::{TradeoffChart, TradeoffPoint};
     use super::*;
-    use crate::panels::Curve;
+    use crate::panels::{Curve, Panel, Picture};
 
     /// A report with every part, in which each text that a report has is `text`.
     fn full(text: &str) -> Report {
@@ -169,11 +168,12 @@ mod tests {
             made_at: text(),
             summary: text(),
             table: Table { headers: vec![text(), text()], rows: vec![vec![Cell::good(text())]] },
-            latency: vec![CdfChart {
-                title: text(),
-                note: text(),
-                series: vec![Curve { name: text(), points }],
-            }],
+            latency: Some(Picture {
+                summary: text(),
+                x_title: text(),
+                panels: vec![Panel { title: text(), curves: vec![Curve { name: text(), points }] }],
+                ..Picture::default()
+            }),
             tradeoff: TradeoffChart { title: text(), note: text(), points: vec![point] },
             environment: vec![(text(), text())],
         }
@@ -255,8 +255,5 @@ mod tests {
     fn an_empty_report_is_a_page() {
         let page = render(&Report::default()).unwrap();
         assert_eq!((count(&page, "<figure"), count(&page, "<table")), (0, 0));
-        let latency = vec![CdfChart::default()];
-        let page = render(&Report { latency, ..Default::default() }).unwrap();
-        assert_eq!(count(&page, "<figure"), 1);
     }
 }

@@ -4,8 +4,7 @@ use super::Report;
 
 /// The strategies that have a colour of their own; the index is the CSS class (`s0`, `s1`, ...).
 ///
-/// Warm colours for what waits or drowns, cool ones for the strategies that know messages. The
-/// CSS adds a dash pattern to most, because colour alone does not reach every reader.
+/// Warm colours for what waits or drowns, cool ones for the strategies that know messages.
 const HOMES: [&str; 8] =
     ["disabled", "delay", "throttle", "periodic", "frames", "marked", "stream", "adaptive"];
 
@@ -16,9 +15,7 @@ pub(crate) struct Palette {
 
 impl Palette {
     pub(crate) fn of(report: &Report) -> Self {
-        let points = report.tradeoff.points.iter().map(|point| point.name.as_str());
-        let curves = report.latency.iter().flat_map(|chart| &chart.series);
-        Self::new(points.chain(curves.map(|series| series.name.as_str())))
+        Self::new(report.tradeoff.points.iter().map(|point| point.name.as_str()))
     }
 
     /// The palette for `names`: a strategy's own colour for the first setting that uses the

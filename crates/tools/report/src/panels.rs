@@ -14,17 +14,17 @@ const GAP: f64 = 22.0;
 /// Below the last one: the axis and its title.
 const FOOT: f64 = 52.0;
 
-/// What the page's style sheet is to a chart of a report. Every other curve is broad and pale, so
-/// that one which lies on it does not hide it.
-const STYLE: &str = "<style>
-svg { font: 13px system-ui, sans-serif; background: #fff; }
-text { fill: #1b2330; } .tick, .axis-title { fill: #596475; font-size: 12px; }
-.title { font-weight: 650; } .grid { stroke: #e4e2dc; } .axis, .change { stroke: #a9afb9; }
-.change { stroke-dasharray: 5 4; } path { fill: none; stroke-width: 1.5; }
-path.c0 { stroke: #a0418f; } path.c1 { stroke: #05807f; } path.c2 { stroke: #c8371b; }
-path.c3 { stroke: #1257c9; } path.c0, path.c2 { stroke-width: 5; opacity: .4; }
-tspan.c0 { fill: #a0418f; } tspan.c1 { fill: #05807f; } tspan.c2 { fill: #c8371b; }
-tspan.c3 { fill: #1257c9; }
+/// Every other curve is broad and pale, so that one which lies on it does not hide it. A page may
+/// have other pictures beside it.
+const STYLE: &str = "><style>
+.panels { font: 13px system-ui, sans-serif; background: #fff; } .panels text { fill: #1b2330; }
+.panels .tick, .panels .axis-title { fill: #596475; font-size: 12px; }
+.panels .title { font-weight: 650; } .panels .grid { stroke: #e4e2dc; }
+.panels .axis, .panels .change { stroke: #a9afb9; } .panels .change { stroke-dasharray: 5 4; }
+.panels path { fill: none; stroke: currentColor; stroke-width: 1.5; }
+.panels path.c0, .panels path.c2 { stroke-width: 5; opacity: .4; }
+.panels tspan { fill: currentColor; } .panels .c0 { color: #a0418f; }
+.panels .c1 { color: #05807f; } .panels .c2 { color: #c8371b; } .panels .c3 { color: #1257c9; }
 </style>";
 
 /// Classes of curves; there are no more in one panel.
@@ -66,6 +66,12 @@ pub struct Curve {
 impl Picture {
     /// The picture as an SVG file.
     pub fn svg(&self) -> String {
+        let inline = self.inline();
+        inline.replacen("<svg ", "<svg xmlns=\"http://www.w3.org/2000/svg\" ", 1) + "\n"
+    }
+
+    /// The same as a part of a page.
+    pub(crate) fn inline(&self) -> String {
         let points = self.panels.iter().flat_map(|panel| &panel.curves).flat_map(|c| &c.points);
         let span = range(points.map(|(x, _)| *x)).unwrap_or((0.0, 1.0));
         let scale = if self.has_logarithmic_x { Scale::log } else { Scale::linear };
@@ -81,10 +87,7 @@ impl Picture {
             panel.draw(&mut canvas, &area, &x);
             self.draw_change(&mut canvas, &area, &x, number == 0);
         }
-        let svg = canvas.finish("panels", &self.summary);
-        // It has no page around it that would say what it is and how it looks.
-        let svg = svg.replacen("<svg ", "<svg xmlns=\"http://www.w3.org/2000/svg\" ", 1);
-        svg.replacen('>', &format!(">{STYLE}"), 1) + "\n"
+        canvas.finish("chart panels", &self.summary).replacen('>', STYLE, 1)
     }
 
     fn draw_change(&self, canvas: &mut Canvas, area: &Area, x: &Scale, named: bool) {

@@ -53,10 +53,6 @@ impl Scale {
         self.start_px + share * (self.end_px - self.start_px)
     }
 
-    pub(super) fn high(&self) -> f64 {
-        self.high
-    }
-
     pub(super) fn is_log(&self) -> bool {
         self.logarithmic
     }

@@ -166,7 +166,7 @@ fn draw(canvas: &mut Canvas, marks: &[Mark<'_>], caption: &str) {
         // Digits and regular weight are narrower than the bold names that the estimate is for.
         let width = name.max(0.9 * text_width(&mark.detail, DETAIL_SIZE));
         let size = (width, 2.0 * LINE_HEIGHT + 2.0);
-        let area = place(mark.at, size, &mut taken, &[], &frame);
+        let area = place(mark.at, size, &mut taken, &frame);
         canvas.group(&format!("series {}", mark.class), &describe(mark.point), |canvas| {
             canvas.leader(mark.at, &area);
             canvas.dot("halo", mark.at, 12.0);

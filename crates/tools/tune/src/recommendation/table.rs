@@ -72,7 +72,7 @@ impl Recommendation {
                 headers,
                 rows: self.trials.iter().enumerate().map(row).collect(),
             },
-            latency: Vec::new(),
+            latency: None,
             tradeoff: TradeoffChart {
                 title: "Latency against interrupts".into(),
                 note: "Each point is a setting that was tried.".into(),
