@@ -162,26 +162,3 @@ fn check_for(target: &str, packages: &[&str]) -> Command {
     let packages = packages.iter().flat_map(|package| ["-p", package]);
     shell::cargo(["check", "--target", target].into_iter().chain(packages))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_step_that_failed_is_named_with_its_command() {
-        let steps = [CiStep::cargo("tests", "test --workspace"), CiStep::task("tidy", || Ok(()))];
-        assert!(outcome(&[]).is_ok());
-        let error = outcome(&[&steps[0], &steps[1]]).unwrap_err().to_string();
-        for line in ["tests; to repeat it alone: ", "test --workspace", "tidy; to repeat it alone"]
-        {
-            assert!(error.contains(line), "no `{line}` in {error}");
-        }
-    }
-
-    #[test]
-    fn the_kernel_is_ready_before_the_tests() {
-        let steps = steps();
-        let at = |name| steps.iter().position(|step| step.name == name).unwrap();
-        assert!(steps[at("kernel")].is_beside && at("kernel") < at(TESTS));
-    }
-}

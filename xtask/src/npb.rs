@@ -115,16 +115,3 @@ fn runs(text: &str) -> Vec<(f64, bool)> {
     }
     runs
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_run_has_its_time_and_whether_it_is_right() {
-        let text = " Verification being performed\n Time in seconds =            0.50\n \
-                    Verification    =       SUCCESSFUL\n Time in seconds = 1.5\n Verification    = \
-                    UNSUCCESSFUL\n";
-        assert_eq!(runs(text), [(0.5, true), (1.5, false)]);
-    }
-}

@@ -75,21 +75,3 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     command.output().is_ok_and(|output| output.status.success())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn line_can_be_typed_again() {
-        let mut echo = Command::new("/bin/echo");
-        echo.args(["it's", "a b", "x=1"]).env("FLAGS", "-D warnings");
-        assert_eq!(line(&echo), r"FLAGS='-D warnings' echo 'it'\''s' 'a b' x=1");
-    }
-
-    #[test]
-    fn failure_names_the_command() {
-        let error = run(&mut Command::new("false")).unwrap_err();
-        assert!(error.to_string().starts_with("`false` failed"), "{error}");
-    }
-}

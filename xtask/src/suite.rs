@@ -63,17 +63,3 @@ fn cargo_test(which: &[&str], names: &[String]) -> Command {
     command.env("CI", "true");
     command
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_with_integration_tests_have_names() {
-        let target = |kind: &str, name: &str| serde_json::json!({ "kind": [kind], "name": name });
-        let targets = [target("test", "b"), target("lib", "a"), target("test", "a")];
-        let package = serde_json::json!({ "targets": targets });
-        let metadata = serde_json::json!({ "packages": [package, package] });
-        assert_eq!(names(&metadata), ["a", "b"]);
-    }
-}

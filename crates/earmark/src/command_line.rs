@@ -63,32 +63,6 @@ mod tests {
         command().debug_assert();
     }
 
-    #[test]
-    fn every_wrong_number_is_answered_in_words() {
-        for (words, says) in [
-            ("bench ping --duration -1", "is not a time such as 2s, 300ms or 5m"),
-            ("bench ping --rate 1e30", "is not a number a second such as 20000 or 20k"),
-            ("bench ping --rate -1", "is not a number a second"),
-            ("bench ping --rate 99999999999999999999", "outside 1 to 1000000 times a second"),
-            ("bench ping --seed -1", "it must be a whole number"),
-            ("bench ping --clients -1", "neither a number nor a range"),
-            ("bench ping --rx-usecs 99999999999", "outside 0 to 1000000 microseconds"),
-            ("bench ping --rx-frames -1", "-1 is not in 0..=65535"),
-            ("bench ping --mtu -1", "is not a size such as 1500 or 64KiB"),
-            ("demo --rounds -1", "-1 is not in 1..=100"),
-            ("explain -1", ""),
-            ("nic watch --count 1e3", "it must be a whole number"),
-            ("echo --port 65536", "65536 is not in"),
-        ] {
-            let words = std::iter::once("earmark").chain(words.split(' '));
-            let read = command().try_get_matches_from(words.clone());
-            match read.map_err(legible) {
-                Ok(_) => assert_eq!(says, "", "{:?}", words.collect::<Vec<_>>()),
-                Err(error) => assert!(error.to_string().contains(says), "{error}"),
-            }
-        }
-    }
-
     /// The documents for users, by name.
     fn documents() -> Vec<(String, String)> {
         let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));

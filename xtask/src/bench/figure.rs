@@ -52,26 +52,3 @@ impl fmt::Display for Spread {
         write!(f, ", goal at {word} {bound}: {}", if is_met { "met" } else { "MISSED" })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_figure_has_the_middle_of_its_runs_and_says_whether_it_meets_its_goal() {
-        for (values, spread) in [
-            (&[3.0][..], (3.0, 3.0, 3.0)),
-            (&[3.0, 1.0], (1.0, 2.0, 3.0)),
-            (&[9.0, 1.0, 2.0], (1.0, 2.0, 9.0)),
-        ] {
-            let figure = Spread::new("a", "b", values.to_vec(), None);
-            assert_eq!((figure.min, figure.median, figure.max), spread, "{values:?}");
-            assert_eq!(figure.runs, values.len());
-        }
-        for (goal, end) in
-            [(Goal::AtMost(1.0), "at most 1: MISSED"), (Goal::AtLeast(1.0), "at least 1: met")]
-        {
-            assert!(Spread::new("a", "b", vec![2.0], Some(goal)).to_string().ends_with(end));
-        }
-    }
-}

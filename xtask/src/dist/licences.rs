@@ -115,15 +115,3 @@ fn texts(directory: &Path) -> Result<Vec<String>> {
     };
     paths.iter().map(read).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_of_cargo_tree_is_a_name_and_a_version() {
-        assert_eq!(name_and_version("anyhow v1.0.1"), Some("anyhow v1.0.1"));
-        assert_eq!(name_and_version("base v0.1.0 (/a v/b) (*)"), Some("base v0.1.0"));
-        assert_eq!(name_and_version(""), None);
-    }
-}

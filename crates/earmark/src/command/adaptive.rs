@@ -25,7 +25,6 @@ pub(crate) struct AdaptiveArgs {
     duration: f64,
 }
 
-/// What `--json` prints.
 #[derive(Debug, Serialize)]
 struct AdaptiveComparison {
     environment: Environment,

@@ -99,7 +99,6 @@ struct Listed<'a> {
     by_hash: &'a [u16],
 }
 
-/// Does what `args` say.
 pub(crate) fn run(args: &LaneArgs) -> Result<()> {
     ensure!(
         args.at.lab.is_none(),

@@ -15,7 +15,6 @@ use report::terminal::{Stream, Width};
 use report::{errln, json, outln};
 use show::Lines;
 
-/// Does what `args` say.
 pub(crate) fn run(args: &NicArgs) -> Result<()> {
     if let (Some(lab), NicCommand::Labs | NicCommand::Serve { .. }) = (&args.lab, &args.command) {
         bail!(

@@ -48,7 +48,6 @@ fn policies() -> SuggestedValues<String> {
     SuggestedValues::new(show::check::BUILT_IN.map(|(name, _)| name).to_vec())
 }
 
-/// What `--json` prints.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Shown {
     devices: Vec<Report>,

@@ -1,4 +1,4 @@
-//! `ethtool -C` of a guest in virtual time: what is left of tolerance is how fine figures are, since
+//! `ethtool -C` of a guest in virtual time: what is left of tolerance is how fine figures are, as
 //! reading the clock takes a guest 256 ns.
 
 use crate::support::results::assert_near;

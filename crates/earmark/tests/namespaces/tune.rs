@@ -227,29 +227,6 @@ fn tune_notices_that_the_way_to_the_far_host_is_another_one() {
     assert!(!state.has_journal(), "{:?}", state.names());
 }
 
-/// A search in virtual time, whose figures are the same in each run.
-fn virtually(goal: &str, more: &[&str]) -> Ended {
-    let words = ["tune", "both", "--world", "virtual", "--goal", goal, "--duration", "0.05"];
-    run(&[&words[..], &["--trials", "3"], more].concat())
-}
-
-#[test]
-fn a_goal_that_no_setting_meets_has_an_exit_status_of_its_own() {
-    needs!("guests");
-    let missed = virtually("p99 < 1us", &["--json"]);
-    assert_eq!(missed.code, 3, "{missed:?}");
-    let outcome: Value = serde_json::from_str(&missed.stdout).unwrap();
-    assert_eq!((&outcome["goal_met"], &outcome["applied"]), (&false.into(), &false.into()));
-    let miss = &outcome["misses"][0];
-    assert_eq!((&miss["metric"], &miss["sign"]), (&"p99".into(), &"<".into()), "{outcome}");
-    let (value, by) = (miss["value"].as_f64().unwrap(), miss["by"].as_f64().unwrap());
-    assert!((by - (value - 1.0)).abs() < 1e-6, "{miss}");
-    let met = virtually("p99 < 900ms", &["--json"]);
-    assert_eq!(met.json()["goal_met"], true);
-    let said = outcome["missed"][0].as_str().unwrap();
-    assert!(said.starts_with("p99 is ") && said.ends_with("% too much)"), "{said}");
-}
-
 #[test]
 fn a_missed_goal_changes_nothing_unless_best_effort_says_so() {
     needs!("lab");

@@ -231,18 +231,4 @@ mod tests {
         let neither = [word("mine", "no-hold"), word("theirs", "no-hold")];
         assert_eq!(noted(Vec::new(), vec![none]), neither);
     }
-
-    #[test]
-    fn odd_hosts_are_refused() {
-        let args = |hosts: usize, name: &str| BackgroundArgs {
-            explain: None,
-            explain_every: 300.0,
-            probe: vec![name.to_owned(); hosts],
-            probe_every: 1.0,
-        };
-        let refusal = |args: BackgroundArgs| args.check().unwrap_err().to_string();
-        assert!(args(MAX_HOSTS, "h").check().is_ok());
-        assert!(refusal(args(MAX_HOSTS + 1, "h")).contains("16 hosts at most"));
-        assert!(refusal(args(1, " ")).contains("empty"));
-    }
 }

@@ -17,7 +17,6 @@ use sys::files::{read_text, read_text_from};
 /// No list of hosts has more bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// What `--json` prints.
 #[derive(Serialize)]
 struct Shown<'a> {
     hosts: &'a [Outcome],

@@ -23,7 +23,6 @@ const UNKNOWN: u8 = 4;
 /// No policy has more bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// What `--json` prints.
 #[derive(Serialize)]
 struct Shown<'a> {
     policy: &'a str,
