@@ -8,33 +8,17 @@ use show::{all_devices, nics};
 /// Which devices are read: those that match, or else those that `earmark show` lists.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    wanted: Vec<DeviceSelector>,
+    wanted: Vec<Pattern>,
     unwanted: Vec<Pattern>,
-}
-
-#[derive(Clone, Debug)]
-enum DeviceSelector {
-    Name(String),
-    Pattern(Pattern),
 }
 
 impl Selection {
     /// Devices that match one of `wanted`, if there is any, and none of `unwanted`: patterns of a
-    /// shell. A name without `*`, `?` and `[` may be an alternative one.
+    /// shell. One that is a name may be an alternative one.
     pub fn new(wanted: &[String], unwanted: &[String]) -> Result<Self, PatternError> {
-        let wanted = wanted.iter().map(|wanted| {
-            let is_pattern = wanted.contains(['*', '?', '[']);
-            if is_pattern {
-                Pattern::new(wanted).map(DeviceSelector::Pattern)
-            } else {
-                Ok(DeviceSelector::Name(wanted.clone()))
-            }
-        });
-        let unwanted = unwanted.iter().map(|pattern| Pattern::new(pattern));
-        Ok(Self {
-            wanted: wanted.collect::<Result<_, _>>()?,
-            unwanted: unwanted.collect::<Result<_, _>>()?,
-        })
+        let patterns =
+            |all: &[String]| all.iter().map(|one| Pattern::new(one)).collect::<Result<_, _>>();
+        Ok(Self { wanted: patterns(wanted)?, unwanted: patterns(unwanted)? })
     }
 
     pub(crate) fn devices(&self, root: &Root) -> Result<Vec<String>> {
@@ -45,12 +29,10 @@ impl Selection {
 
     fn matching(&self, root: &Root) -> Result<Vec<String>> {
         let mut devices = all_devices(root)?;
-        devices.retain(|name| {
-            self.wanted.iter().any(|wanted| match wanted {
-                DeviceSelector::Name(wanted) => device_name(root, wanted) == *name,
-                DeviceSelector::Pattern(pattern) => pattern.matches(name),
-            })
-        });
+        let called: Vec<String> =
+            self.wanted.iter().map(|wanted| device_name(root, wanted.as_str())).collect();
+        let is_wanted = |name: &String| self.wanted.iter().any(|wanted| wanted.matches(name));
+        devices.retain(|name| called.contains(name) || is_wanted(name));
         Ok(devices)
     }
 }
