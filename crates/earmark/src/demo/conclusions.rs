@@ -15,9 +15,6 @@ const MISSING: f64 = 0.02;
 /// What to do where marking did not give what it gives elsewhere.
 const REPEAT: &str = "Repeat it when the machine is quiet, with `--rounds 5`.";
 
-/// Packets for each interrupt from which on a host practically never stops polling.
-const POLLING: f64 = 50.0;
-
 const NEXT: &str = "Next: `earmark bench mixed --compare disabled,delay:75,marked:75 --bulk-rate 800` for a \
      heavier flow, `earmark lab shell` for your own programs, `earmark bench --scenario e1000` for \
      exactly 8000 round trips a second.";
@@ -43,7 +40,7 @@ pub(super) fn sentences(rows: &[Row]) -> String {
     };
     let measured = rows.iter().flat_map(|row| [&row.round_trips, &row.bulk, &row.both]);
     let missed = not_measured(measured);
-    format!("{seen} {}{}{missed}\n{NEXT}", load(rows), saturation(rows))
+    format!("{seen} {}{missed}\n{NEXT}", load(rows))
 }
 
 fn medians(disabled: &Figures, delay: &Figures, marked: &Figures) -> String {
@@ -95,19 +92,6 @@ fn load_of(strategies: &[Carried<'_>]) -> String {
     let all = strategies.iter().all(is_known);
     let who = if all { "All strategies" } else { "The strategies that were measured" };
     format!("{who} carried the load of {offered}, within {:.0} %.", MISSING * 100.0)
-}
-
-/// Where a host polls without end, moderation has nothing to do, and that is said.
-fn saturation(rows: &[Row]) -> String {
-    let each = rows.iter().map(|row| row.bulk.packets_per_interrupt);
-    let least = each.map(|each| each.unwrap_or(0.0)).fold(f64::INFINITY, f64::min);
-    if rows.is_empty() || least <= POLLING {
-        return String::new();
-    }
-    format!(
-        " Bulk alone, as fast as it goes, kept the hosts polling under every strategy, with {least:.0} \
-         packets or more for each interrupt: too few interrupts for moderation to matter."
-    )
 }
 
 /// What a verdict is made of, for one strategy.
