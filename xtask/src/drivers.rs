@@ -109,38 +109,3 @@ fn is_getter(line: &str) -> bool {
     let rest = line.trim_start().strip_prefix(".get_coalesce");
     rest.is_some_and(|rest| rest.trim_start().starts_with('='))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn drivers_and_symbols_that_are_missing_are_named() {
-        let linux = std::env::temp_dir().join(format!("earmark-linux-{}", std::process::id()));
-        fs::create_dir_all(linux.join("drivers/net")).unwrap();
-        let driver = "int known_set(void);\n\t.get_coalesce\t= known_get,\n";
-        for name in ["known", "unknown", "new"] {
-            fs::write(linux.join(format!("drivers/net/{name}.c")), driver).unwrap();
-        }
-        let (symbols, unknown) = sources(
-            "[known.rx-usecs]\nsource = ['manual: x', 'drivers/net/known.c known_set set_known']\n\
-             [unknown]\nfiles = ['drivers/net/unknown.c', 'drivers/net/gone.c']\n",
-        )
-        .unwrap();
-        let problems = problems(&linux, &symbols, &unknown).unwrap();
-        fs::remove_dir_all(&linux).unwrap();
-        let expected = [
-            "drivers/net/new.c: its driver is neither known nor unknown",
-            "drivers/net/gone.c: has no get_coalesce",
-            "drivers/net/known.c: has no set_known",
-        ];
-        assert_eq!(problems, expected);
-    }
-
-    #[test]
-    fn the_table_has_sources() {
-        let text = fs::read_to_string(repo::root().join(TABLE)).unwrap();
-        let (symbols, unknown) = sources(&text).unwrap();
-        assert!(symbols.len() > 50 && unknown.len() > 20);
-    }
-}

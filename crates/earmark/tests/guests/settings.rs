@@ -1,8 +1,8 @@
-//! Guests set our NIC queue by queue, by hand and by Linux's own DIM; inside and outside agree.
+//! Guests set our NIC queue by queue; inside and outside agree.
 
 use serde_json::Value;
 
-use crate::support::{Lab, needs, soon};
+use crate::support::{Lab, needs};
 
 /// A lab of guests whose NICs have two queues, both in use on a.
 #[track_caller]
@@ -44,25 +44,5 @@ fn all_queues_are_set_at_once_and_shown_alike() {
         assert_eq!(inside(&mut lab, "ethtool -c a0", "rx-usecs"), [usecs]);
         assert_eq!(inside(&mut lab, "ethtool -c a0", "rx-frames"), [frames]);
     }
-    lab.end().output();
-}
-
-#[test]
-fn dim_of_the_guest_tunes_our_nic() {
-    needs!("guests", "ping");
-    let mut lab = lab();
-    let before = outside(&lab, "a0");
-    assert_eq!(lab.ask("ethtool -C a0 adaptive-rx on").0, 0);
-    assert_eq!(outside(&lab, "a0"), before, "nothing to learn from yet");
-    // Answers to a flood of pings: one frame each, and so DIM asks for less and less delay.
-    // It tries more, too, from time to time: where it is when the flood ends is chance.
-    lab.ask("ping -f -q b >/dev/null & flood=$!");
-    let is_tuned = |(usecs, frames)| usecs < 75 && frames > 0;
-    soon("DIM asks for less", || outside(&lab, "a0").into_iter().any(is_tuned));
-    lab.ask("kill $flood; wait");
-    let tuned = outside(&lab, "a0");
-    let show = "ethtool --per-queue a0 --show-coalesce";
-    let said = inside(&mut lab, show, "rx-usecs");
-    assert_eq!(said, tuned.iter().map(|(usecs, _)| *usecs).collect::<Vec<_>>());
     lab.end().output();
 }

@@ -139,25 +139,6 @@ fn the_demo_has_a_row_for_each_strategy_and_a_page() {
 }
 
 #[test]
-fn scenarios_are_read_from_files() {
-    needs!("lab");
-    let directory = Directory::new();
-    let scenario = "title = 'Mine'\nstory = 'Short.'\nnic = { strategy = 'delay:40', queues = 2 }\n\
-                    [[experiment]]\nrun = 'udp-rr'\n\
-                    [[experiment]]\nrun = 'tcp-rr'\nnic = { strategy = 'throttle:60' }\n\
-                    options = { clients = 2 }\n";
-    let path = directory.write("mine.toml", scenario);
-    let outcome = |line: &str| bench(&format!("{line} --scenario {path}"))["outcomes"].clone();
-    let all = outcome("");
-    assert_eq!(settings(&all[0]["results"]), ["delay:40"]);
-    assert_eq!(settings(&all[1]["results"]), ["throttle:60"]);
-    assert_eq!(number(&all[1], "results/0/clients"), 2.0);
-    let flags_win = outcome("udp-rr --rx-usecs 30");
-    assert_eq!(settings(&flags_win[0]["results"]), ["delay:30"]);
-    run_line(&format!("bench pps --scenario {path}")).refused(&["udp-rr, tcp-rr"]);
-}
-
-#[test]
 fn a_cable_that_loses_everything_is_an_error() {
     needs!("lab");
     for experiment in ["udp-rr", "ping", "tcp-rr", "pps", "mx-pingpong"] {

@@ -220,57 +220,6 @@ wait(\"probe\", 7014, \"done\")' > text
 }
 
 #[test]
-fn exporter__takes_sockets_of_systemd() {
-    needs!("network", "python3");
-    let state = Directory::new();
-    state.write("client.py", CLIENT);
-    // As systemd does it: the socket is descriptor 3 of the process that LISTEN_PID names.
-    state.write(
-        "activate.py",
-        "import os, socket, sys
-s = socket.socket(socket.AF_INET, getattr(socket, sys.argv[1]))
-s.bind(('127.0.0.1', 7099))
-if sys.argv[1] == 'SOCK_STREAM' and sys.argv[2] == 'listen':
-    s.listen()
-os.dup2(s.fileno(), 3)
-os.set_inheritable(3, True)
-os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid()))
-os.execv(sys.argv[3], sys.argv[3:])
-",
-    );
-    let ended = in_network(
-        &state,
-        &format!(
-            "ip link set lo up
-             for wrong in 'SOCK_DGRAM listen' 'SOCK_STREAM idle'; do
-                 python3 activate.py $wrong {EARMARK} exporter && exit 9
-             done
-             python3 activate.py SOCK_STREAM listen {EARMARK} exporter --listen 127.0.0.1:1 && exit 9
-             python3 activate.py SOCK_STREAM listen {EARMARK} exporter & exporter=$!
-             trap 'kill $exporter' EXIT
-             python3 -c '
-import client
-client.PORT = 7099
-while True:
-    try:
-        assert \"earmark_exporter_devices 3\" in client.get()
-        break
-    except ConnectionRefusedError:
-        client.time.sleep(0.05)'
-             # Those that are meant for another process are none.
-             LISTEN_FDS=1 LISTEN_PID=1 {EARMARK} exporter 2>other & other=$!
-             trap 'kill $exporter $other' EXIT
-             until grep -q 7013/metrics other; do sleep 0.05; kill -0 $other; done"
-        ),
-    );
-    ended.output();
-    let said = &ended.stderr;
-    assert_eq!(said.matches("the .socket unit needs ListenStream=").count(), 2, "{said}");
-    assert!(said.contains("systemd has passed sockets, so --listen has no meaning"), "{said}");
-    assert!(said.contains("metrics at http://127.0.0.1:7099/metrics"), "{said}");
-}
-
-#[test]
 fn exporter__textfile__is_what_node_exporter_takes() {
     needs!("network", "python3", "promtool", "prometheus-node-exporter");
     let state = Directory::new();

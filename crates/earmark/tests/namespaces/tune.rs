@@ -192,19 +192,6 @@ fn tune_measures_with_a_far_host() {
 }
 
 #[test]
-fn tune_works_again_with_the_same_far_host_after_a_run_that_was_killed() {
-    needs!("lab");
-    let name = unique("tune");
-    let ended = with_far_host(
-        &name,
-        "patiently quick 0.1
-         quick 60 >/dev/null 2>&1 & sleep 0.5; pkill -9 -P $! || kill -9 $!
-         patiently quick 0.1 && patiently quick 0.1",
-    );
-    assert_eq!(ended.output().matches("a0 is as it was").count(), 3, "{ended:?}");
-}
-
-#[test]
 fn tune_notices_that_the_way_to_the_far_host_is_another_one() {
     needs!("network");
     let state = Directory::new();
