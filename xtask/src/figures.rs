@@ -208,22 +208,6 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_not_there_or_a_figure_that_is_not_is_an_error() {
-        let page = "`a` is 5 us. `b` is 7 interrupts";
-        for (text, words) in [
-            ("`c` is {disabled p50} us", "0 times"),
-            ("is {disabled p50} us", "2 times"),
-            ("`a` is {disabled p50} ms", "does not follow"),
-            ("`a` is {disabled p51} us", "no figure p51"),
-            ("`a` is {delay:75 p50} us", "no delay:75"),
-            ("`a` {disabled p50} us", "no number"),
-        ] {
-            let error = format!("{:#}", stale(page, text, [1.0, 1.0]).unwrap_err());
-            assert!(error.contains(words), "{text}: {error}");
-        }
-    }
-
-    #[test]
     fn a_number_stands_for_what_rounds_to_it() {
         let holds = |text: &str, value: f64| {
             let [low, high] = range(text).unwrap();

@@ -29,27 +29,3 @@ fn lines(source: &Source) -> impl Iterator<Item = (usize, &str, &str)> {
     let pairs = source.text.lines().zip(source.prose.lines());
     (1..).zip(pairs).map(|(number, (text, prose))| (number, text, prose))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn problems(text: &str) -> Vec<usize> {
-        check(&Source::new("a.rs", text)).iter().map(|problem| problem.line).collect()
-    }
-
-    #[test]
-    fn wide_lines_are_found() {
-        assert!(problems(&format!("// {}", "a".repeat(97))).is_empty());
-        assert_eq!(problems(&format!("\n// {}", "a".repeat(98))), [2]);
-        assert_eq!(problems(&format!("let {} = 1;", "a".repeat(98))), [1]);
-        assert!(problems(&format!("let a = \"{}\";", "a".repeat(98))).is_empty());
-        assert_eq!(problems(&format!("let a = \"b\"; // {}", "a".repeat(98))), [1]);
-    }
-
-    #[test]
-    fn long_files_are_found() {
-        assert!(problems(&"\n".repeat(800)).is_empty());
-        assert_eq!(problems(&"\n".repeat(801)), [1]);
-    }
-}

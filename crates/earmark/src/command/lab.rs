@@ -226,27 +226,3 @@ fn end(children: &mut [Child]) -> Result<()> {
 pub(super) fn outlive_sigint() -> Result<Arc<AtomicBool>> {
     sys::sigint::outlive(ENDED_BY_SIGINT).context("wait for SIGINT")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use bench::experiment::{A, B};
-
-    #[test]
-    fn commands_name_their_host() {
-        let words = ["b", "iperf3 -s", "a", "iperf3 -c b"].map(str::to_owned);
-        let expected = vec![(B, "iperf3 -s".to_owned()), (A, "iperf3 -c b".to_owned())];
-        assert_eq!(commands(&words).unwrap(), expected);
-        let error = commands(&["1".into(), "true".into()]).unwrap_err().to_string();
-        assert!(error.contains("hosts are named a, b, c"), "{error}");
-    }
-
-    #[test]
-    fn the_first_busy_host_is_awaited_unless_another_is_named() {
-        let commands = [2, 1, 2].map(|host| (host, String::new()));
-        assert_eq!(awaited(None, &commands).unwrap(), [1]);
-        assert_eq!(awaited(Some("c"), &commands).unwrap(), [2]);
-        assert_eq!(awaited(Some("all"), &commands).unwrap(), [1, 2]);
-        assert!(awaited(Some("a"), &commands).is_err());
-    }
-}

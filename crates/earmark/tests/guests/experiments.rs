@@ -42,19 +42,6 @@ fn floods_fill_the_cable_and_no_more() {
 }
 
 #[test]
-fn faults_of_the_cable_are_counted() {
-    needs!("guests");
-    // Under this seed the first frames, ARP's, are not lost; it would ask again after a second.
-    let faults = "--link-loss 20 --link-duplicate 20 --seed 2";
-    let result = result(&format!("pps --warmup 0.1 --duration 0.2 --rate 2000 {faults}"));
-    let port = &result["ports"][1];
-    let (lost, packets) = (number(port, "link_lost"), number(port, "packets"));
-    // 400 are sent; a fifth is lost, and a fifth of the others comes twice.
-    assert!((50.0..110.0).contains(&lost), "{lost} lost: {port}");
-    assert!((350.0..420.0).contains(&packets), "{packets} arrived: {port}");
-}
-
-#[test]
 fn interrupts_under_way_lengthen_the_round_trip_by_both() {
     needs!("guests");
     let with = |setting, latency| {

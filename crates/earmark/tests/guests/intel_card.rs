@@ -127,14 +127,4 @@ fn costs_are_charged_as_under_virtio() {
             assert!((seen - free - 6.0).abs() <= TICK_US, "{nic} {costs}: {seen}, free {free}");
         }
     }
-    // Three of four frames find no room at a host that takes 50,000 a second.
-    let flood = "pps --duration 0.02 --rate 200000 --packet-cost 20000 --interrupt-cost 2000";
-    for card in [CARDS[0], CARDS[1], "iavf"] {
-        let result = result(&format!("{flood} --nic {card} -s disabled"));
-        let port = &result["ports"][1];
-        let each_s = number(port, "packets") / 0.02;
-        assert!((each_s - 50_000.0).abs() <= 64.0 / 0.02, "{card}: {each_s}/s");
-        assert!(number(port, "ring_full") > 1_000.0, "{card}: {port}");
-        assert!(number(&port["processor"], "receive") > 0.98, "{card}: {port}");
-    }
 }

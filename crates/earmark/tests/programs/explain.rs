@@ -314,20 +314,6 @@ while True:
 }
 
 #[test]
-fn program__that_is_too_short__reports_why_there_is_no_table() {
-    needs!("root");
-    let _alone = alone();
-    let ended = run(&["explain", "--", "true"]);
-    assert!(ended.stderr.contains("the program ended after 0."), "{ended:?}");
-    let port = echo();
-    let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; echo x >&3; read -r y <&3");
-    let ended = run(&["explain", "--json", "--", "bash", "-c", &script]);
-    let report = ended.json();
-    assert_eq!(report["explained"].as_array().map(Vec::len), Some(0), "{report}");
-    assert_eq!(report["program"]["end"], "program", "{report}");
-}
-
-#[test]
 fn lab__that_holds_packets_on_this_side__is_named_with_the_command() {
     needs!("root");
     let _alone = alone();

@@ -112,14 +112,6 @@ impl Lab {
         self.nic(&["show", "--json"]).json()["ports"].take()
     }
 
-    /// What a few pings from a to b took, in milliseconds, the shortest first.
-    #[track_caller]
-    pub(crate) fn pings_ms(&mut self) -> Vec<f64> {
-        // So far apart that no request shares another one's hold, even if the machine is busy.
-        // With a deadline it waits for five answers, and not only for two more round trips.
-        ping_times_ms(&self.does("ping -n -c 5 -i 0.1 -w 60 b"))
-    }
-
     /// Ends the lab by ending its shell.
     #[track_caller]
     pub(crate) fn end(self) -> Ended {
@@ -147,17 +139,4 @@ pub(crate) fn own_echo(ready: &str) -> String {
 /// the far host's command.
 pub(crate) fn once_ready(ready: &str, command: &str) -> String {
     format!("until [ -s {ready} ]; do sleep 0.02; done; {command}")
-}
-
-/// The times in the output of `ping`, in milliseconds, the shortest first.
-///
-/// A packet that a host sends on its own, as IPv6 does, may begin a hold, and one ping wait less
-/// for it: a test of a hold looks at the middle one.
-#[track_caller]
-pub(crate) fn ping_times_ms(text: &str) -> Vec<f64> {
-    let times = text.split("time=").skip(1).map(|rest| rest.split(' ').next().unwrap());
-    let mut times: Vec<f64> = times.map(|time| time.parse().unwrap()).collect();
-    assert!(times.len() >= 3, "{text}");
-    times.sort_by(f64::total_cmp);
-    times
 }

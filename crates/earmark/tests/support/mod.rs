@@ -22,9 +22,7 @@ use std::time::{Duration, Instant};
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 
-pub(crate) use lab::{
-    ENDLESS, Lab, in_network, lab_run, on_host, once_ready, own_echo, ping_times_ms, udp_echo,
-};
+pub(crate) use lab::{ENDLESS, Lab, in_network, lab_run, on_host, once_ready, own_echo, udp_echo};
 pub(crate) use needs::needs;
 pub(crate) use running::{
     BROKEN_PIPE, Ended, Running, has_signal, ignoring_signals, into_closed_pipe,

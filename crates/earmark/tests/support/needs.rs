@@ -16,11 +16,10 @@ macro_rules! needs {
 pub(crate) use needs;
 
 /// Debian's packages of programs that are called otherwise.
-const PACKAGES: [(&str, &str); 20] = [
+const PACKAGES: [(&str, &str); 18] = [
     ("NetworkManager", "network-manager"),
     ("ansible-playbook", "ansible-core"),
     ("chronyd", "chrony"),
-    ("dpdk-testpmd", "dpdk-dev"),
     ("ifup", "ifupdown"),
     ("ip", "iproute2"),
     ("linux.uml", "user-mode-linux"),
@@ -28,7 +27,6 @@ const PACKAGES: [(&str, &str); 20] = [
     ("mpirun", "openmpi-bin"),
     ("munged", "munge"),
     ("nix-instantiate", "nix-bin"),
-    ("nmcli", "network-manager"),
     ("nsenter", "util-linux"),
     ("pgrep", "procps"),
     ("ping", "iputils-ping"),

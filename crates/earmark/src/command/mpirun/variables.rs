@@ -133,15 +133,4 @@ mod tests {
         assert_eq!(quoted("it's here"), r"'it'\''s here'");
         assert_eq!(quoted(""), "''");
     }
-
-    #[test]
-    fn each_mpi_gets_its_own_variables() {
-        let names =
-            |mpi| over_provider(mpi, "/x").iter().map(|(name, _)| *name).collect::<Vec<_>>();
-        assert!(names(Mpi::Openmpi).iter().all(|name| !name.starts_with("MPIR")));
-        assert!(names(Mpi::Mpich).iter().all(|name| !name.starts_with("OMPI")));
-        assert_eq!(names(Mpi::Auto).len(), 2 + OPEN_MPI.len() + MPICH.len());
-        let tcp = in_lab(LauncherKind::Hydra, Net::Tcp, false, "a0", "/x");
-        assert_eq!(tcp[1], ("UCX_NET_DEVICES", "a0".to_owned()));
-    }
 }
