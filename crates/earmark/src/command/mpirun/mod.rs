@@ -236,21 +236,3 @@ fn network(station: &Station) -> std::net::Ipv4Addr {
     let mask = u32::MAX << (32 - IPV4_PREFIX);
     (u32::from(station.ipv4) & mask).into()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranks_are_spread_over_the_hosts() {
-        let spread = |ranks, nodes| {
-            let each =
-                spread(ranks, nodes).into_iter().map(|(name, ranks)| format!("{name}{ranks}"));
-            each.collect::<Vec<_>>().join(" ")
-        };
-        assert_eq!(spread(2, 2), "a1 b1");
-        assert_eq!(spread(5, 3), "a2 b2 c1");
-        assert_eq!(spread(1, 2), "a1");
-        assert_eq!(network(&Station::new("c", 3)).to_string(), "10.9.0.0");
-    }
-}
