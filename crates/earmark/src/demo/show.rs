@@ -82,8 +82,8 @@ pub(super) fn report(demo: &Demo) -> Report {
     }
 }
 
-/// Which curves are drawn.
-const DRAWN: [&str; 4] = ["delay:75", "disabled", "marked:75", "stream:75"];
+/// Which curves are drawn, in the order in which a picture's colours are those of the page's.
+const DRAWN: [&str; 4] = ["delay:75", "stream:75", "disabled", "marked:75"];
 
 /// How late round trips are, alone and beside a bulk flow.
 fn latency(rows: &[Row]) -> Picture {
