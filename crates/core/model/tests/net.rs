@@ -4,10 +4,10 @@ mod support;
 
 use base::time::Instant;
 use nic::link::LinkSettings;
-use support::{Experiment, Part, client, server};
+use support::{Experiment, Part, client, memcached, server};
 use workload::{
-    BulkReceiverSpec, BulkSenderSpec, Counter, NtpClientSpec, NtpServerSpec, PpsReceiverSpec,
-    PpsSenderSpec, RrClientSpec, RrServerSpec, Timing, Transport, WorkloadSpec,
+    BulkReceiverSpec, BulkSenderSpec, Counter, MemcachedClientSpec, NtpClientSpec, NtpServerSpec,
+    PpsReceiverSpec, PpsSenderSpec, RrClientSpec, RrServerSpec, Timing, Transport, WorkloadSpec,
 };
 
 /// The way of a frame of so many bytes, without FCS: the wire and 20 us.
@@ -68,6 +68,19 @@ fn an_echo_is_answered_by_the_kernel() {
 }
 
 #[test]
+fn a_value_is_got_from_memcached() {
+    let value_bytes = 4_096;
+    let spec = MemcachedClientSpec { value_bytes, ..MemcachedClientSpec::default() };
+    let client = client(0, (1, 11_211), Transport::Tcp, WorkloadSpec::MemcachedClient(spec));
+    let (_, records) = Experiment::default().play(&[client, memcached(1, 11_211)]);
+    // Once the window is open, the first of three segments has the answer's first bytes.
+    let latency = records[0].distribution(Timing::Latency);
+    assert_eq!(latency.quantile_ns(500), way(54 + 13) + way(1_514));
+    assert!(records[0].counter(Counter::Transactions) > 200, "{latency:?}");
+    assert_eq!(records[0].counter(Counter::Misses), 0);
+}
+
+#[test]
 fn long_datagrams_come_in_fragments() {
     let spec = RrClientSpec { request_bytes: 4_000, ..RrClientSpec::default() };
     let server_spec = RrServerSpec { request_bytes: 4_000, ..RrServerSpec::default() };
@@ -123,7 +136,7 @@ fn packets_and_clocks_pass_unchanged() {
 fn invalid_frames_are_dropped() {
     let flood = WorkloadSpec::FrameSender(workload::FrameSenderSpec::default());
     let binding = model::stack::net::Binding::Interface;
-    let part = Part { host: 0, transport: Transport::Packet, binding, workload: flood };
+    let part = Part { binding, ..client(0, (1, 0), Transport::Packet, flood) };
     let (world, records) = Experiment::default().play(&[part]);
     let sent = records[0].counter(Counter::DatagramsSent);
     // 152 bytes each on the wire.

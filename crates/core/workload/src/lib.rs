@@ -75,8 +75,8 @@
 //! - [`WorkloadSpec`] names a workload, and [`WorkloadSpec::build`] makes it; [`Transport`] is what
 //!   may carry it.
 //! - Each kind has a file, whose head says what it is for: [`RrClosed`], [`RrOpen`], [`RrServer`];
-//!   [`MemcachedClient`]; [`NtpClient`], [`NtpServer`]; [`BulkSender`], [`BulkReceiver`];
-//!   [`PpsSender`], [`PpsReceiver`]; [`FrameSender`].
+//!   [`MemcachedClient`], [`MemcachedServer`]; [`NtpClient`], [`NtpServer`]; [`BulkSender`],
+//!   [`BulkReceiver`]; [`PpsSender`], [`PpsReceiver`]; [`FrameSender`].
 //! - A [`Recorder`] keeps what falls into the [`Window`]: counts by [`Counter`], times by
 //!   [`Timing`]. A [`Record`] is what came of it.
 
@@ -89,6 +89,7 @@ mod build;
 mod bulk;
 mod frame;
 mod memcached;
+mod memcached_server;
 mod ntp;
 mod pacer;
 mod pps;
@@ -105,6 +106,7 @@ mod transport;
 pub use bulk::{BulkReceiver, BulkSender};
 pub use frame::FrameSender;
 pub use memcached::MemcachedClient;
+pub use memcached_server::MemcachedServer;
 pub use ntp::{NtpClient, NtpServer};
 pub use pps::{PpsReceiver, PpsSender};
 pub use record::{Column, Counter, Record, SCHEMA, Series, Timing};

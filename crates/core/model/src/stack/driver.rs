@@ -1,7 +1,7 @@
 //! Drives one workload: keeps its side of the conversation, the recorder, and the bytes of a call.
 //!
-//! Whoever owns the driver carries out what the workload [asks for](Request) and
-//! [reports](Report) what came of it, which the workload is handed at the next call of
+//! The owner of a driver carries out what the workload [asks for](Demand) and
+//! [reports](Reported) what came of it, which the workload is handed at the next call of
 //! [`next`](WorkloadDriver::next).
 
 use alloc::borrow::ToOwned;
@@ -17,7 +17,7 @@ use workload::{
 
 /// A [`WorkloadEvent`] without its bytes, which the driver keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Report {
+pub enum Reported {
     /// The first one.
     Start,
     /// What it sent was taken, but for so many bytes of the connection.
@@ -34,10 +34,10 @@ pub enum Report {
 
 /// What a workload asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum Demand {
     /// To send [`WorkloadDriver::outgoing`].
     Send {
-        /// Where to.
+        /// The connection that it goes out on.
         connection: ConnectionId,
         /// Bytes of it, however many of them are kept.
         length: usize,
@@ -46,15 +46,15 @@ pub enum Request {
     },
     /// To keep a core busy for so long.
     Compute(Duration),
-    /// Something to be reported, [`Report::Woke`] at this moment if nothing else.
+    /// Something to be reported, [`Reported::Woke`] at this moment if nothing else.
     Report(Option<Instant>),
     /// Nothing now: what it asked for before goes on, or it is over.
     Nothing,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
-    Reported(Report),
+enum DriverState {
+    Reported(Reported),
     Waits(Option<Instant>),
     Busy,
     Over,
@@ -64,7 +64,7 @@ enum State {
 pub struct WorkloadDriver {
     workload: Box<dyn Workload>,
     recorder: Recorder,
-    state: State,
+    state: DriverState,
     failure: Option<String>,
     now: Now,
     /// How many bytes of what is sent are of interest.
@@ -81,7 +81,7 @@ impl WorkloadDriver {
         Self {
             workload,
             recorder: Recorder::new(window, series),
-            state: State::Reported(Report::Start),
+            state: DriverState::Reported(Reported::Start),
             failure: None,
             now: Now::default(),
             keeps,
@@ -115,26 +115,26 @@ impl WorkloadDriver {
 
     /// Whether it waits for a report.
     pub const fn waits(&self) -> bool {
-        matches!(self.state, State::Waits(_))
+        matches!(self.state, DriverState::Waits(_))
     }
 
     /// Until when it waits at most.
     pub const fn until(&self) -> Option<Instant> {
         match self.state {
-            State::Waits(until) => until,
+            DriverState::Waits(until) => until,
             _ => None,
         }
     }
 
-    /// The bytes of the last [`Request::Send`].
+    /// The bytes of the last [`Demand::Send`].
     pub fn outgoing(&self) -> &[u8] {
         &self.outgoing
     }
 
     /// Reports what came of the last request, or what happened while it waited.
-    pub fn report(&mut self, report: Report) {
-        if !matches!(self.state, State::Over) {
-            self.state = State::Reported(report);
+    pub fn report(&mut self, report: Reported) {
+        if !matches!(self.state, DriverState::Over) {
+            self.state = DriverState::Reported(report);
         }
     }
 
@@ -150,30 +150,30 @@ impl WorkloadDriver {
             self.incoming.resize(length, 0);
         }
         read(&mut self.incoming[..length]);
-        self.report(Report::Received(connection, length));
+        self.report(Reported::Received(connection, length));
     }
 
     /// Hands the workload the last report, and gives what it asks for. A moment that it waited for
     /// is for the caller to report.
-    pub fn next(&mut self, at: Instant) -> Request {
+    pub fn next(&mut self, at: Instant) -> Demand {
         let report = match self.state {
-            State::Reported(report) => report,
-            State::Waits(until) => return Request::Report(until),
-            State::Busy | State::Over => return Request::Nothing,
+            DriverState::Reported(report) => report,
+            DriverState::Waits(until) => return Demand::Report(until),
+            DriverState::Busy | DriverState::Over => return Demand::Nothing,
         };
-        if !matches!(report, Report::Sent(..)) || self.workload.needs_time_of_sent() {
+        if !matches!(report, Reported::Sent(..)) || self.workload.needs_time_of_sent() {
             let wall_ns = if self.workload.reads_wall_clock() { at.as_nanos() } else { 0 };
             self.now = Now { at, wall_ns };
         }
         let event = match report {
-            Report::Start => WorkloadEvent::Start,
-            Report::Sent(connection, backlog) => WorkloadEvent::Sent { connection, backlog },
-            Report::Received(connection, length) => {
+            Reported::Start => WorkloadEvent::Start,
+            Reported::Sent(connection, backlog) => WorkloadEvent::Sent { connection, backlog },
+            Reported::Received(connection, length) => {
                 WorkloadEvent::Received { connection, bytes: &self.incoming[..length] }
             }
-            Report::Drained(connection) => WorkloadEvent::Drained { connection },
-            Report::Woke => WorkloadEvent::Woke,
-            Report::Computed => WorkloadEvent::Computed,
+            Reported::Drained(connection) => WorkloadEvent::Drained { connection },
+            Reported::Woke => WorkloadEvent::Woke,
+            Reported::Computed => WorkloadEvent::Computed,
         };
         let keeps = self.keeps;
         let mut keep = |bytes: &[u8]| {
@@ -184,18 +184,18 @@ impl WorkloadDriver {
         let (state, request) = match self.workload.next(self.now, event, &mut self.recorder) {
             Action::Send { connection, bytes } => {
                 let length = keep(bytes);
-                (State::Busy, Request::Send { connection, length, each: None })
+                (DriverState::Busy, Demand::Send { connection, length, each: None })
             }
             Action::SendBatch { connection, bytes, datagram_bytes } => {
                 let length = keep(bytes);
-                (State::Busy, Request::Send { connection, length, each: Some(datagram_bytes) })
+                (DriverState::Busy, Demand::Send { connection, length, each: Some(datagram_bytes) })
             }
-            Action::Compute(lasts) => (State::Busy, Request::Compute(lasts)),
-            Action::Wait { until } => (State::Waits(until), Request::Report(until)),
-            Action::Done => (State::Over, Request::Nothing),
+            Action::Compute(lasts) => (DriverState::Busy, Demand::Compute(lasts)),
+            Action::Wait { until } => (DriverState::Waits(until), Demand::Report(until)),
+            Action::Done => (DriverState::Over, Demand::Nothing),
             Action::Fail(why) => {
                 self.failure = Some(why.to_owned());
-                (State::Over, Request::Nothing)
+                (DriverState::Over, Demand::Nothing)
             }
         };
         self.state = state;

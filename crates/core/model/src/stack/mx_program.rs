@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use base::time::{Duration, Instant};
 use workload::{ConnectionId, Counter, Timing};
 
-use super::driver::{Report, Request, WorkloadDriver};
+use super::driver::{Demand, Reported, WorkloadDriver};
 use super::mx::{HEAD, MxProgram, Next, SizedMessage};
 
 /// A message that has come, or a report.
@@ -69,9 +69,9 @@ impl WorkloadProgram {
                 };
                 self.driver.received(connection, length as usize, read);
             }
-            Some(Waiting::Drained(connection)) => self.driver.report(Report::Drained(connection)),
+            Some(Waiting::Drained(connection)) => self.driver.report(Reported::Drained(connection)),
             None if self.driver.until().is_some_and(|until| until <= now) => {
-                self.driver.report(Report::Woke);
+                self.driver.report(Reported::Woke);
             }
             None => {}
         }
@@ -86,7 +86,7 @@ impl MxProgram for WorkloadProgram {
             }
             match self.driver.next(now) {
                 // MX sends no batches: the datagrams of one are a message.
-                Request::Send { connection, length, .. } => {
+                Demand::Send { connection, length, .. } => {
                     self.sending = (connection, length);
                     let (peer, match_info) =
                         self.connections.get(connection).copied().unwrap_or_default();
@@ -95,15 +95,15 @@ impl MxProgram for WorkloadProgram {
                     message.head[..bytes.len()].copy_from_slice(bytes);
                     return Next::Send { peer, match_info, message };
                 }
-                Request::Compute(Duration::ZERO) => self.driver.report(Report::Computed),
-                Request::Compute(lasts) => return Next::Compute(lasts),
-                Request::Report(until)
+                Demand::Compute(Duration::ZERO) => self.driver.report(Reported::Computed),
+                Demand::Compute(lasts) => return Next::Compute(lasts),
+                Demand::Report(until)
                     if self.inbox.is_empty() && until.is_none_or(|until| until > now) =>
                 {
                     return Next::Wait;
                 }
-                Request::Report(_) => {}
-                Request::Nothing => return Next::Wait,
+                Demand::Report(_) => {}
+                Demand::Nothing => return Next::Wait,
             }
         }
     }
@@ -115,7 +115,7 @@ impl MxProgram for WorkloadProgram {
         }
         let is_full = self.in_flight > 0 && outstanding >= self.in_flight;
         let backlog = if is_full { length.max(1) } else { 0 };
-        self.driver.report(Report::Sent(connection, backlog));
+        self.driver.report(Reported::Sent(connection, backlog));
     }
 
     fn drained(&mut self, now: Instant, number: u64, _outstanding: usize) {
@@ -134,7 +134,7 @@ impl MxProgram for WorkloadProgram {
     }
 
     fn computed(&mut self) {
-        self.driver.report(Report::Computed);
+        self.driver.report(Reported::Computed);
     }
 
     fn until(&self) -> Option<Instant> {

@@ -8,7 +8,9 @@ use model::stack::driver::WorkloadDriver;
 use model::stack::net::{Binding, NetStack, ProgramSpec, stacks};
 use model::world::{Settings, Simulation};
 use nic::link::LinkSettings;
-use workload::{Record, Transport, Window, WorkloadSpec};
+use workload::{
+    Framing, MemcachedServer, Record, RrServerSpec, Transport, Window, Workload, WorkloadSpec,
+};
 
 /// A workload on a host.
 #[derive(Clone)]
@@ -17,11 +19,12 @@ pub(crate) struct Part {
     pub(crate) transport: Transport,
     pub(crate) binding: Binding,
     pub(crate) workload: WorkloadSpec,
+    pub(crate) build: fn(&WorkloadSpec, Framing, u64) -> Box<dyn Workload>,
 }
 
 /// A server of a workload at a port.
 pub(crate) fn server(host: usize, port: u16, transport: Transport, workload: WorkloadSpec) -> Part {
-    Part { host, transport, binding: Binding::Port(port), workload }
+    Part { host, transport, binding: Binding::Port(port), workload, build: WorkloadSpec::build }
 }
 
 /// A client of the server at a port of another host.
@@ -33,17 +36,24 @@ pub(crate) fn client(
 ) -> Part {
     let connections = workload.connections();
     let binding = Binding::Peer { host: to.0, port: to.1, connections };
-    Part { host, transport, binding, workload }
+    Part { host, transport, binding, workload, build: WorkloadSpec::build }
 }
 
-/// An experiment.
+/// A memcached server, which has no specification of its own.
+pub(crate) fn memcached(host: usize, port: u16) -> Part {
+    let nominal = WorkloadSpec::RrServer(RrServerSpec::default());
+    let build = |_: &WorkloadSpec, _, _| Box::new(MemcachedServer::new()) as Box<dyn Workload>;
+    Part { build, ..server(host, port, Transport::Tcp, nominal) }
+}
+
+/// Hosts, what is between them, and for how long programs run.
 pub(crate) struct Experiment {
     pub(crate) machine: Machine,
     pub(crate) moderation: &'static str,
     pub(crate) faults: LinkSettings,
     pub(crate) switch_queue: usize,
     pub(crate) hosts: usize,
-    /// The window.
+    /// The first moment that counts, and the first one that does not.
     pub(crate) from: Instant,
     pub(crate) to: Instant,
     pub(crate) seed: u64,
@@ -69,7 +79,7 @@ impl Experiment {
     pub(crate) fn play(&self, parts: &[Part]) -> (Simulation<NetStack>, Vec<Record>) {
         let program = |(number, part): (usize, &Part)| {
             let framing = part.transport.framing();
-            let workload = part.workload.build(framing, self.seed + number as u64);
+            let workload = (part.build)(&part.workload, framing, self.seed + number as u64);
             let window = Window { start: self.from, end: self.to };
             ProgramSpec {
                 host: part.host,

@@ -23,13 +23,13 @@ use alloc::vec::Vec;
 use base::time::{Duration, Instant};
 use workload::{ConnectionId, Transport};
 
-use super::driver::{Report, Request, WorkloadDriver};
+use super::driver::{Demand, Reported, WorkloadDriver};
 use super::{KernelFrame, Process, Stack, Step, StepAction, Work};
 use crate::device::Frame;
 use crate::machine::Costs;
 pub use ip::address_of;
 use ip::{Datagrams, ETHERNET, End, Protocol};
-use program::{Conversation, Program, READ};
+use program::{Conversation, READ, SocketProgram};
 use tcp::{TcpEnd, connection};
 
 /// Frames with more bytes than this beyond headers have pages attached; what is shorter is copied.
@@ -46,11 +46,11 @@ pub enum Binding {
     Port(u16),
     /// It has so many connections to a port of a host.
     Peer {
-        /// The host.
+        /// The number of the host.
         host: usize,
         /// Its port, where the transport has them.
         port: u16,
-        /// How many.
+        /// How many connections.
         connections: usize,
     },
     /// It sends frames of its own.
@@ -65,7 +65,7 @@ pub struct ProgramSpec {
     pub process: Process,
     /// Over what it talks.
     pub transport: Transport,
-    /// To whom.
+    /// The port that it has, or its peer.
     pub binding: Binding,
     /// What it does; it keeps all of what is sent.
     pub driver: WorkloadDriver,
@@ -87,7 +87,7 @@ pub enum NetAction {
 }
 
 /// The end of a TCP connection and the program that has it.
-struct Stream {
+struct TcpFlow {
     end: TcpEnd,
     process: usize,
     number: ConnectionId,
@@ -107,10 +107,10 @@ enum KernelSend {
 pub struct NetStack {
     /// At least one, which may have no program.
     processes: Vec<Process>,
-    programs: Vec<Program>,
+    programs: Vec<SocketProgram>,
     datagrams: Datagrams,
     last_port: u16,
-    streams: Vec<Stream>,
+    streams: Vec<TcpFlow>,
     /// Streams by port, and the peer's.
     flows: BTreeMap<(u16, End), usize>,
     /// Programs by the port of their datagrams, or the identifier of their echoes.
@@ -130,7 +130,7 @@ pub fn stacks(hosts: usize, seed: u64, programs: Vec<ProgramSpec>) -> Vec<NetSta
         let stack = &mut stacks[host];
         let number = stack.programs.len();
         stack.processes.push(process);
-        stack.programs.push(Program::new(driver, transport));
+        stack.programs.push(SocketProgram::new(driver, transport));
         match binding {
             Binding::Port(port) => {
                 stack.ports.insert((transport, port), number);
@@ -205,13 +205,13 @@ impl NetStack {
         let stream = self.streams.len();
         let number = self.programs[process].add(Conversation::Stream(stream));
         let (is_ready, is_in_kernel) = (false, false);
-        self.streams.push(Stream { end, process, number, is_ready, is_in_kernel, timer: None });
+        self.streams.push(TcpFlow { end, process, number, is_ready, is_in_kernel, timer: None });
         self.flows.insert((port, peer), stream);
     }
 
     /// Has the program of a stream look at it if there is something to read or room to write.
     fn refresh(&mut self, stream: usize) {
-        let Stream { end, process, number, is_ready, .. } = &mut self.streams[stream];
+        let TcpFlow { end, process, number, is_ready, .. } = &mut self.streams[stream];
         let program = &mut self.programs[*process];
         let is_writable = !program.backlogs[*number].is_empty() && has_room(end);
         if !*is_ready && (end.readable() > 0 || is_writable) {
@@ -222,7 +222,7 @@ impl NetStack {
 
     /// The next segment of a stream, whose timer is planned anew if it has none.
     fn segment(&mut self, now: Instant, stream: usize) -> Option<Frame> {
-        let Stream { end, timer, .. } = &mut self.streams[stream];
+        let TcpFlow { end, timer, .. } = &mut self.streams[stream];
         let segment = end.segment(now);
         if segment.is_none() {
             if let Some(at) = timer.take() {
@@ -246,8 +246,12 @@ impl NetStack {
             let stream = *self.flows.get(&(to, from))?;
             self.streams[stream].end.receive(now, frame);
             self.refresh(stream);
-            self.give_to_kernel(stream);
-            return Some(self.streams[stream].process);
+            let process = self.streams[stream].process;
+            // A process that is in a call on the socket goes on with it.
+            if !self.programs[process].sending.contains(&stream) {
+                self.give_to_kernel(stream);
+            }
+            return Some(process);
         }
         let packet = self.datagrams.whole(frame[ETHERNET..].to_vec())?;
         let (protocol, payload) = ip::parse(&packet)?;
@@ -303,7 +307,7 @@ impl NetStack {
         let program = &mut self.programs[process];
         let (bytes, action) = if let Some(number) = program.ready.pop_front() {
             let Conversation::Stream(stream) = program.conversations[number] else { return None };
-            let Stream { end, is_ready, .. } = &mut self.streams[stream];
+            let TcpFlow { end, is_ready, .. } = &mut self.streams[stream];
             *is_ready = false;
             let backlog = program.backlogs[number].len();
             let written =
@@ -344,7 +348,7 @@ impl NetStack {
             backlog.extend_from_slice(&bytes[taken..]);
             let left = backlog.len();
             program.may_send_on(stream);
-            return program.driver.report(Report::Sent(number, left));
+            return program.driver.report(Reported::Sent(number, left));
         }
         let each = each.unwrap_or(bytes.len()).max(1);
         let one = [bytes];
@@ -363,7 +367,7 @@ impl NetStack {
                 Some(Conversation::Stream(_)) | None => {}
             }
         }
-        program.driver.report(Report::Sent(number, 0));
+        program.driver.report(Reported::Sent(number, 0));
     }
 
     /// A call has written what was left over on a stream, or has read from it.
@@ -376,7 +380,7 @@ impl NetStack {
             let taken = end.write(backlog);
             backlog.drain(..taken);
             if backlog.is_empty() {
-                program.driver.report(Report::Drained(number));
+                program.driver.report(Reported::Drained(number));
             }
         } else if end.readable() > 0 {
             let length = end.readable().min(READ);
@@ -465,15 +469,15 @@ impl Stack for NetStack {
             }
             let driver = &mut self.programs[process].driver;
             match driver.next(now) {
-                Request::Send { connection, length, each } => {
+                Demand::Send { connection, length, each } => {
                     let ns = costs.library + costs.copy * length as f64;
                     return own(ns, NetAction::Send(connection, each));
                 }
-                Request::Compute(Duration::ZERO) => driver.report(Report::Computed),
-                Request::Compute(lasts) => {
+                Demand::Compute(Duration::ZERO) => driver.report(Reported::Computed),
+                Demand::Compute(lasts) => {
                     return own(lasts.as_nanos() as f64, NetAction::Compute);
                 }
-                Request::Report(until) => {
+                Demand::Report(until) => {
                     let step = self.next_arrival(costs, process);
                     if step.is_some() {
                         return step;
@@ -485,7 +489,7 @@ impl Stack for NetStack {
                         return None;
                     }
                 }
-                Request::Nothing => {
+                Demand::Nothing => {
                     if !self.run_timers(now, process) {
                         return None;
                     }
@@ -497,7 +501,7 @@ impl Stack for NetStack {
     fn done(&mut self, _now: Instant, process: usize, action: NetAction) {
         match action {
             NetAction::Send(number, each) => self.sent(process, number, each),
-            NetAction::Compute => self.programs[process].driver.report(Report::Computed),
+            NetAction::Compute => self.programs[process].driver.report(Reported::Computed),
             NetAction::Stream(number) => self.handled(process, number),
             NetAction::Datagram => self.programs[process].read_datagram(),
             NetAction::Wake => self.programs[process].woke(),

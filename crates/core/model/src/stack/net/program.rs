@@ -8,7 +8,7 @@ use workload::{ConnectionId, Transport};
 
 use super::ip::End;
 use crate::device::Frame;
-use crate::stack::driver::{Report, WorkloadDriver};
+use crate::stack::driver::{Reported, WorkloadDriver};
 
 /// What `net.core.rmem_default` allows a socket, in bytes, and what a datagram takes of it beyond
 /// its payload (`SKB_TRUESIZE` of a short one).
@@ -32,7 +32,7 @@ pub(super) enum Conversation {
 }
 
 /// See the [module](self).
-pub(super) struct Program {
+pub(super) struct SocketProgram {
     pub(super) driver: WorkloadDriver,
     pub(super) transport: Transport,
     /// By the number of the connection.
@@ -53,7 +53,7 @@ pub(super) struct Program {
     pub(super) sequence: u16,
 }
 
-impl Program {
+impl SocketProgram {
     pub(super) fn new(driver: WorkloadDriver, transport: Transport) -> Self {
         Self {
             driver,
@@ -109,7 +109,7 @@ impl Program {
     /// It has been woken at the moment that it waited for, and finds nothing else to do.
     pub(super) fn woke(&mut self) {
         if self.driver.waits() && self.inbox.is_empty() && self.ready.is_empty() {
-            self.driver.report(Report::Woke);
+            self.driver.report(Reported::Woke);
         }
     }
 

@@ -16,13 +16,15 @@
 //!
 //! | what | Linux | here |
 //! |---|---|---|
-//! | acknowledgements | quick ones at first and in one direction, else after 40 ms or two segments | after 40 ms or two segments always |
+//! | acknowledgements | at once while a connection is new or one-sided | always as below |
+//! | delayed ones | after two segments or 40 ms | the same |
 //! | initial window | 10 segments | 2,048 bytes |
-//! | congestion control | CUBIC, which at such round trips is as Reno; slow start again when idle | Reno; none |
-//! | losses | SACK, RACK and probes of the tail | three duplicates, one segment a time, or 200 ms |
-//! | offloads | segments of up to 64 KiB in the stack (TSO, GRO) | each frame by itself |
+//! | congestion control | CUBIC, which is Reno at such round trips | Reno |
+//! | after idling | slow start | none |
+//! | losses | SACK, RACK, probes of the tail | a segment for three duplicates, or 200 ms |
+//! | segments in the stack | up to 64 KiB (TSO, GRO) | each frame by itself |
 //! | buffers | grow up to 6 MB | 256 KiB each |
-//! | timestamps | 12 bytes of each segment | none |
+//! | options | 12 bytes of timestamps | none |
 
 use alloc::collections::VecDeque;
 use alloc::vec;
