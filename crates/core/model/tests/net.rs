@@ -3,6 +3,7 @@
 mod support;
 
 use base::time::Instant;
+use model::machine::Machine;
 use nic::link::LinkSettings;
 use support::{Experiment, Part, client, memcached, server};
 use workload::{
@@ -161,13 +162,16 @@ fn a_seed_is_a_run() {
     let [asker, answerer] = round_trips(Transport::Tcp);
     let parts = [asker, bulk_sender, answerer, bulk_receiver];
     let faults = LinkSettings { loss_ppm: 5_000, ..LinkSettings::default() };
-    let play = |seed| {
-        let faults = faults.clone();
-        let (world, records) = Experiment { faults, seed, ..Experiment::default() }.play(&parts);
-        (world.events(), records)
-    };
-    assert_eq!(play(1), play(1));
-    assert_ne!(play(1).0, play(2).0);
+    for name in Machine::names() {
+        let play = |seed| {
+            let (machine, faults) = (Machine::named(name).unwrap(), faults.clone());
+            let experiment = Experiment { machine, faults, seed, ..Experiment::default() };
+            let (world, records) = experiment.play(&parts);
+            (world.events(), records)
+        };
+        assert_eq!(play(1), play(1), "{name}");
+        assert_ne!(play(1).0, play(2).0, "{name}");
+    }
 }
 
 #[test]

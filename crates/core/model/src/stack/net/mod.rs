@@ -30,7 +30,7 @@ use crate::machine::Costs;
 pub use ip::address_of;
 use ip::{Datagrams, ETHERNET, End, Protocol};
 use program::{Conversation, READ, SocketProgram};
-use tcp::{TcpEnd, connection};
+use tcp::{TcpEnd, buffer, connection};
 
 /// Frames with more bytes than this beyond headers have pages attached; what is shorter is copied.
 const ATTACHED: usize = 512;
@@ -142,8 +142,28 @@ pub fn stacks(hosts: usize, seed: u64, programs: Vec<ProgramSpec>) -> Vec<NetSta
             Binding::Interface => drop(stack.programs[number].add(Conversation::Frames)),
         }
     }
+    connect(&mut stacks, seed, &listeners, &clients);
+    for stack in &mut stacks {
+        if stack.processes.is_empty() {
+            stack.processes.push(Process { core: 0, blocks: true });
+        }
+    }
+    stacks
+}
+
+/// A client: its host and its number there, its peer, and connections to that.
+type Client = (usize, usize, End, usize);
+
+/// Connects clients, over TCP with the listener that there is at a port of a host.
+fn connect(
+    stacks: &mut [NetStack],
+    seed: u64,
+    listeners: &BTreeMap<(Transport, usize, u16), usize>,
+    clients: &[Client],
+) {
+    let bytes = buffer(clients.iter().map(|(.., connections)| connections).sum());
     let mut made = 0;
-    for (host, number, server, connections) in clients {
+    for &(host, number, server, connections) in clients {
         for _ in 0..connections {
             made += 1;
             let port = stacks[host].next_port();
@@ -153,7 +173,8 @@ pub fn stacks(hosts: usize, seed: u64, programs: Vec<ProgramSpec>) -> Vec<NetSta
             match (transport, listener) {
                 (Transport::Tcp, Some(listener)) => {
                     let client = (host, port);
-                    let [from, to] = connection([client, server], seed.wrapping_add(2 * made));
+                    let [from, to] =
+                        connection([client, server], bytes, seed.wrapping_add(2 * made));
                     stacks[host].add_stream(from, number, port, server);
                     stacks[server.0].add_stream(to, listener, server.1, client);
                 }
@@ -163,12 +184,6 @@ pub fn stacks(hosts: usize, seed: u64, programs: Vec<ProgramSpec>) -> Vec<NetSta
             stacks[host].ports.insert((transport, port), number);
         }
     }
-    for stack in &mut stacks {
-        if stack.processes.is_empty() {
-            stack.processes.push(Process { core: 0, blocks: true });
-        }
-    }
-    stacks
 }
 
 impl NetStack {

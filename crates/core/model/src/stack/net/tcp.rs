@@ -23,7 +23,7 @@
 //! | after idling | slow start | none |
 //! | losses | SACK, RACK, probes of the tail | a segment for three duplicates, or 200 ms |
 //! | segments in the stack | up to 64 KiB (TSO, GRO) | each frame by itself |
-//! | buffers | grow up to 6 MB | 256 KiB each |
+//! | buffers | grow up to 6 MB | 256 KiB each, less if there are over 512 connections |
 //! | options | 12 bytes of timestamps | none |
 
 use alloc::collections::VecDeque;
@@ -45,8 +45,16 @@ use crate::device::Frame;
 const TICK_NS: u64 = 200;
 /// The delay of an acknowledgement, `TCP_DELACK_MIN`, in ticks.
 const ACK_DELAY: u64 = 40_000_000 / TICK_NS + 1;
-/// Bytes of what was received and not read, and of what was sent and not acknowledged.
-const BUFFER: usize = 256 << 10;
+/// Bytes of all buffers of a simulation, and the most and the least of one.
+const MEMORY: usize = 512 << 20;
+const LONGEST_BUFFER: usize = 256 << 10;
+const SHORTEST_BUFFER: usize = 32 << 10;
+
+/// Bytes of what was received and not read, and as many of what was sent and not acknowledged,
+/// where there are so many connections.
+pub(super) fn buffer(connections: usize) -> usize {
+    (MEMORY / (4 * connections.max(1))).clamp(SHORTEST_BUFFER, LONGEST_BUFFER)
+}
 
 fn tick(now: Instant) -> Tick {
     Tick::from_micros((now.as_nanos() / TICK_NS) as i64)
@@ -109,12 +117,13 @@ pub(super) struct TcpEnd {
     packets: Packets,
 }
 
-/// The two ends of a connection that was made from the first to the second one, in no time.
-pub(super) fn connection(ends: [End; 2], seed: u64) -> [TcpEnd; 2] {
+/// The two ends, with [buffers](buffer) of so many bytes, of a connection that was made from the
+/// first to the second one, in no time.
+pub(super) fn connection(ends: [End; 2], bytes: usize, seed: u64) -> [TcpEnd; 2] {
     let [client, server] = ends;
     let mut ends = [
-        TcpEnd::new((client.0, server.0), seed),
-        TcpEnd::new((server.0, client.0), seed.wrapping_add(1)),
+        TcpEnd::new((client.0, server.0), bytes, seed),
+        TcpEnd::new((server.0, client.0), bytes, seed.wrapping_add(1)),
     ];
     let at = |(host, port): End| (IpAddress::Ipv4(address_of(host)), port);
     let [from, to] = &mut ends;
@@ -136,7 +145,7 @@ pub(super) fn connection(ends: [End; 2], seed: u64) -> [TcpEnd; 2] {
 }
 
 impl TcpEnd {
-    fn new((host, peer): (usize, usize), seed: u64) -> Self {
+    fn new((host, peer): (usize, usize), bytes: usize, seed: u64) -> Self {
         let header = ethernet(host, peer);
         let mut packets = Packets { header, incoming: None, outgoing: VecDeque::new() };
         let mut config = Config::new(HardwareAddress::Ip);
@@ -147,7 +156,7 @@ impl TcpEnd {
             // There is room for one.
             let _ = addresses.push(own);
         });
-        let buffer = || SocketBuffer::new(vec![0; BUFFER]);
+        let buffer = || SocketBuffer::new(vec![0; bytes]);
         let mut socket = Socket::new(buffer(), buffer());
         socket.set_nagle_enabled(false);
         socket.set_ack_delay(Some(Ticks::from_micros(ACK_DELAY)));
@@ -195,7 +204,7 @@ impl TcpEnd {
 
     /// Bytes that can be written when nothing waits.
     pub(super) fn capacity(&self) -> usize {
-        BUFFER
+        self.sockets.get::<Socket<'_>>(self.socket).send_capacity()
     }
 
     /// Reads what there is room for; how many bytes those were.
