@@ -1,6 +1,6 @@
 //! A program with its sockets: what it has to read, and what it is sending.
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use base::time::Instant;
@@ -19,7 +19,7 @@ const DATAGRAM_OVERHEAD: usize = 768;
 pub(super) const READ: usize = 128 << 10;
 
 /// What a connection of a program is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Conversation {
     /// The end of a TCP connection, by its number on the host.
     Stream(usize),
@@ -37,6 +37,7 @@ pub(super) struct SocketProgram {
     pub(super) transport: Transport,
     /// By the number of the connection.
     pub(super) conversations: Vec<Conversation>,
+    numbers: BTreeMap<Conversation, ConnectionId>,
     /// Streams that have something to read, or room for a backlog, in the order in which they had.
     pub(super) ready: VecDeque<ConnectionId>,
     /// Datagrams that came, and what they take of the buffer.
@@ -59,6 +60,7 @@ impl SocketProgram {
             driver,
             transport,
             conversations: Vec::new(),
+            numbers: BTreeMap::new(),
             ready: VecDeque::new(),
             inbox: VecDeque::new(),
             buffered: 0,
@@ -72,14 +74,16 @@ impl SocketProgram {
 
     /// Adds a connection; its number.
     pub(super) fn add(&mut self, conversation: Conversation) -> ConnectionId {
+        let number = self.conversations.len();
         self.conversations.push(conversation);
+        self.numbers.insert(conversation, number);
         self.backlogs.push(Vec::new());
-        self.conversations.len() - 1
+        number
     }
 
     /// The number of the connection to a peer that may be new.
     pub(super) fn peer(&mut self, conversation: Conversation) -> ConnectionId {
-        let known = self.conversations.iter().position(|known| *known == conversation);
+        let known = self.numbers.get(&conversation).copied();
         known.unwrap_or_else(|| self.add(conversation))
     }
 
