@@ -38,6 +38,10 @@ pub(crate) struct Core {
     pub(crate) preempted: Option<(usize, Duration)>,
     /// The processes that are bound to it; the first one is asked first.
     pub(crate) processes: VecDeque<usize>,
+    /// By how many nanoseconds softirqs have run longer than processes since these could run.
+    pub(crate) debt: u64,
+    /// Processes have their turn, though there are softirqs.
+    pub(crate) yields: bool,
     /// Since when it has had nothing to do, and no process that polls.
     pub(crate) idle_since: Option<Instant>,
     /// Nanoseconds in handlers and softirqs, and in processes.
@@ -89,6 +93,10 @@ pub(crate) struct Poll<F> {
     /// Packets it may take before others have their turn.
     pub(crate) budget: u32,
 }
+
+/// How long softirqs run before `ksoftirqd` takes them over, which shares the core with processes
+/// (`MAX_SOFTIRQ_TIME`, `kernel/softirq.c`).
+pub(crate) const MAX_SOFTIRQ: Duration = Duration::from_millis(2);
 
 /// Packets that a poll takes before others have their turn (`NAPI_POLL_WEIGHT`,
 /// `include/linux/netdevice.h`).

@@ -25,7 +25,7 @@ use nic::link::LinkSettings;
 use nic::moderation::Moderation;
 use nic::observer::Observer;
 
-use crate::cpu::{BUDGET, Busy, Core, Poll, Running, cores};
+use crate::cpu::{BUDGET, Busy, Core, MAX_SOFTIRQ, Poll, Running, cores};
 use crate::device::{Cause, Device, Frame, NicSettings};
 use crate::machine::{Costs, Machine, Routing};
 use crate::network::{End, Network};
@@ -396,8 +396,15 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
         state.number += 1;
         match running {
             Running::Handler(_) => {}
-            Running::Poll(_) => state.busy.softirqs += lasts.as_nanos(),
-            Running::Process(..) => state.busy.processes += lasts.as_nanos(),
+            Running::Poll(_) => {
+                state.busy.softirqs += lasts.as_nanos();
+                state.debt += lasts.as_nanos();
+            }
+            Running::Process(..) => {
+                state.busy.processes += lasts.as_nanos();
+                state.debt = state.debt.saturating_sub(lasts.as_nanos());
+                state.yields &= state.debt > 0;
+            }
         }
         self.calendar.plan(ends, Occurrence::Core(host, core, state.number));
     }
@@ -477,6 +484,27 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
         if self.hosts[host].cores[core].running.is_some() {
             return;
         }
+        let state = &mut self.hosts[host].cores[core];
+        state.yields |= state.debt >= MAX_SOFTIRQ.as_nanos();
+        if !state.yields && self.begin_softirq(host, core) || self.begin_process(host, core) {
+            return;
+        }
+        let state = &mut self.hosts[host].cores[core];
+        (state.yields, state.debt) = (false, 0);
+        if self.begin_softirq(host, core) {
+            return;
+        }
+        let Host { cores, stack, .. } = &mut self.hosts[host];
+        let state = &mut cores[core];
+        if state.idle_since.is_none()
+            && state.processes.iter().all(|it| stack.processes()[*it].blocks)
+        {
+            state.idle_since = Some(self.now);
+        }
+    }
+
+    /// Goes on with a poll of a core, if there is one.
+    fn begin_softirq(&mut self, host: usize, core: usize) -> bool {
         while let Some(queue) = self.hosts[host].cores[core].softirqs.pop_front() {
             if let Some(lasts) = self.poll(host, core, queue) {
                 self.begin(host, core, Running::Poll(queue), lasts);
@@ -488,27 +516,27 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
                     }
                     None => cores[core].softirqs.push_front(queue),
                 }
-                return;
+                return true;
             }
         }
+        false
+    }
+
+    /// Goes on with the process that was pre-empted, or with the next one that has work.
+    fn begin_process(&mut self, host: usize, core: usize) -> bool {
         if let Some((process, left)) = self.hosts[host].cores[core].preempted.take() {
-            return self.begin(host, core, Running::Process(process, false), left);
+            self.begin(host, core, Running::Process(process, false), left);
+            return true;
         }
         for _ in 0..self.hosts[host].cores[core].processes.len() {
             let processes = &mut self.hosts[host].cores[core].processes;
             processes.rotate_left(1);
             let Some(&process) = processes.back() else { break };
             if self.run_process(host, core, process) {
-                return;
+                return true;
             }
         }
-        let Host { cores, stack, .. } = &mut self.hosts[host];
-        let state = &mut cores[core];
-        if state.idle_since.is_none()
-            && state.processes.iter().all(|it| stack.processes()[*it].blocks)
-        {
-            state.idle_since = Some(self.now);
-        }
+        false
     }
 
     /// The next packet or frame of a poll, and how long it takes; or its end.

@@ -17,12 +17,13 @@ pub struct Figure(&'static str, fn(Cells<'_>) -> Option<f64>);
 
 /// All of them: times in microseconds, rates a second. *Before* and *after* are medians on either
 /// side of a change; `receive-ns` is what the receiver was busy with, for each packet.
-const ALL: [Figure; 21] = [
+const ALL: [Figure; 22] = [
     Figure("min", |it| latency(it, |of| of.min)),
     Figure("p50", |it| latency(it, |of| of.p50)),
     Figure("mean", |it| latency(it, |of| of.mean)),
     Figure("max", |it| latency(it, |of| of.max)),
     Figure("half", |it| Some(it.first()?.half_round_trip_us?.p50)),
+    Figure("half-mean", |it| Some(it.first()?.half_round_trip_us?.mean)),
     Figure("transactions", |it| it.first()?.transactions_per_s),
     Figure("datagrams", |it| it.first()?.datagrams_per_s),
     Figure("messages", |it| it.first()?.messages_per_s),
