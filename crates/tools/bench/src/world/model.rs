@@ -25,7 +25,7 @@ use model::world::{Settings, Simulation};
 use nic::counters::Counters;
 use nic::moderation::Moderation;
 use nic::observer::{Delivered, Observer};
-use workload::{Record, Transport};
+use workload::{MemcachedServer, Record, Transport, Window};
 
 use super::{World, setup};
 use crate::agent::{AgentSpec, MxSpec};
@@ -69,7 +69,7 @@ impl Model {
             machine: format!("{}; {fitted} constants fitted", machine.title),
             interrupt_latency_us: Some(0),
             costs: costs::describe([0, 1].map(|host| options.costs_of(host))),
-            congestion_control: "cubic".to_owned(),
+            congestion_control: "reno".to_owned(),
             link: setup::describe_link(&with_cable(options, &machine)),
             mark: setup::rules(options)?.to_string(),
             lane: options.lane.as_ref().map_or_else(String::new, ToString::to_string),
@@ -175,9 +175,6 @@ impl Observer for Holds {
 /// The stacks of a host: MX, and IP beside it.
 type Stacks = Joined<MxStack, NetStack>;
 
-/// The agents of a plan, in its order, with their parts and hosts.
-type Agents<'a> = Vec<(usize, Part, &'a AgentSpec)>;
-
 impl World for Model {
     fn environment(&self) -> &Environment {
         &self.environment
@@ -189,17 +186,19 @@ impl World for Model {
         moderation: Moderation,
         change_to: Option<Moderation>,
     ) -> Result<Slice> {
-        let agents = agents(plan)?;
         let settings = self.settings(plan.seed, moderation)?;
-        let stacks = self.stacks(&agents, plan.seed)?.map(|stack| (stack, Holds::default()));
+        let stacks = self.stacks(plan)?.map(|stack| (stack, Holds::default()));
         let mut world = Simulation::new(&settings, stacks);
         let after = change_to.unwrap_or(moderation);
         let nic = self.play(plan, &mut world, (moderation, after))?;
         let mut processes = [[0; 2]; HOSTS];
         let mut records = Vec::new();
-        for (host, part, spec) in agents {
-            let process = &mut processes[host][usize::from(is_mx(spec))];
-            records.push((part, record(&mut world.hosts[host].stack, *process, spec, part)?));
+        for Player { host, role, .. } in &plan.players {
+            let stacks = &mut world.hosts[*host].stack;
+            let process = &mut processes[*host][usize::from(is_mx(role))];
+            if let Role::Agent(part, spec) = role {
+                records.push((*part, record(stacks, *process, spec, *part)?));
+            }
             *process += 1;
         }
         let seconds = plan.duration_s;
@@ -211,38 +210,25 @@ impl World for Model {
     }
 }
 
-fn is_mx(spec: &AgentSpec) -> bool {
-    spec.transport() == Transport::Mx
-}
-
-fn agents(plan: &Plan) -> Result<Agents<'_>> {
-    let players = plan.players.iter();
-    players.map(|player| agent(player).map(|(part, spec)| (player.host, part, spec))).collect()
-}
-
-fn agent(player: &Player) -> Result<(Part, &AgentSpec)> {
-    match &player.role {
-        Role::Agent(part, spec) => Ok((*part, spec)),
-        Role::Program(words) => {
-            let name = words.first().map_or("", String::as_str);
-            bail!("{name}: the model plays no programs; give --world virtual")
-        }
-    }
+fn is_mx(role: &Role) -> bool {
+    matches!(role, Role::Agent(_, spec) if spec.transport() == Transport::Mx)
 }
 
 impl Model {
     /// The stacks of the hosts, with the programs of all agents, each on a core of its own as far
     /// as there are cores.
-    fn stacks(&self, agents: &Agents<'_>, seed: u64) -> Result<impl Iterator<Item = Stacks>> {
+    fn stacks(&self, plan: &Plan) -> Result<impl Iterator<Item = Stacks>> {
         let mut cores = [0; HOSTS];
         let (mut endpoints, mut programs) = (Vec::new(), Vec::new());
-        for (host, _, spec) in agents {
-            let core = cores[*host];
+        for Player { host, role, .. } in &plan.players {
+            let place = (*host, cores[*host]);
             cores[*host] += 1;
-            if is_mx(spec) {
-                endpoints.push(endpoint(*host, core, spec, &self.machine)?);
-            } else {
-                programs.push(program(*host, core, spec)?);
+            match role {
+                Role::Agent(_, spec) if is_mx(role) => {
+                    endpoints.push(endpoint(place, spec, &self.machine)?);
+                }
+                Role::Agent(_, spec) => programs.push(agent(place, spec)?),
+                Role::Program(words) => programs.push(memcached(place, words)?),
             }
         }
         // An endpoint talks to that of its number on the other host.
@@ -252,7 +238,7 @@ impl Model {
                 places.iter().position(|it| *it == (*number, 1 - host)).into_iter().collect();
         }
         let mx = mx::stacks(HOSTS, self.machine.registers_late, endpoints)?;
-        let net = net::stacks(HOSTS, seed, programs);
+        let net = net::stacks(HOSTS, plan.seed, programs);
         let joined = |(mx, net)| Joined::new(mx, net, ETHER_TYPE);
         Ok(mx.into_iter().zip(net).map(joined))
     }
@@ -313,7 +299,11 @@ fn busy_since(busy: Busy, earlier: Busy) -> [u64; Activity::ALL.len()] {
 }
 
 /// The endpoint of an agent, and its program.
-fn endpoint(host: usize, core: usize, spec: &AgentSpec, machine: &Machine) -> Result<EndpointSpec> {
+fn endpoint(
+    (host, core): (usize, usize),
+    spec: &AgentSpec,
+    machine: &Machine,
+) -> Result<EndpointSpec> {
     let (_, settings) = spec.mx().map_err(NotMeasured)?;
     let MxSpec { endpoint, message_bytes, in_flight, marks, mark_early, .. } = *settings;
     let bytes = u64::from(message_bytes);
@@ -341,7 +331,7 @@ fn driver(spec: &AgentSpec, keeps: usize) -> WorkloadDriver {
 }
 
 /// A program with sockets. It sleeps while it waits.
-fn program(host: usize, core: usize, spec: &AgentSpec) -> Result<ProgramSpec> {
+fn agent((host, core): (usize, usize), spec: &AgentSpec) -> Result<ProgramSpec> {
     let transport = spec.transport();
     let binding = match (transport, spec.workload.is_server()) {
         (Transport::Packet, _) => Binding::Interface,
@@ -356,9 +346,25 @@ fn program(host: usize, core: usize, spec: &AgentSpec) -> Result<ProgramSpec> {
     Ok(ProgramSpec { host, process, transport, binding, driver: driver(spec, usize::MAX) })
 }
 
+/// A server that answers as memcached does, which plans start as a program.
+fn memcached((host, core): (usize, usize), words: &[String]) -> Result<ProgramSpec> {
+    let port = match words {
+        [name, .., port] if name == "memcached" => port.parse().ok(),
+        _ => None,
+    };
+    let port = port.with_context(|| {
+        format!("the model cannot play `{}`; give --world virtual", words.join(" "))
+    })?;
+    let server =
+        WorkloadDriver::new(Box::new(MemcachedServer::new()), Window::NEVER, usize::MAX, false);
+    let process = Process { core, blocks: true };
+    let binding = Binding::Port(port);
+    Ok(ProgramSpec { host, process, transport: Transport::Tcp, binding, driver: server })
+}
+
 /// What an agent has measured.
 fn record(stacks: &mut Stacks, process: usize, spec: &AgentSpec, part: Part) -> Result<Record> {
-    let driver = if is_mx(spec) {
+    let driver = if spec.transport() == Transport::Mx {
         let program: Option<&mut WorkloadProgram> = stacks.one.program(process);
         program.map(|program| &mut program.driver)
     } else {
