@@ -435,7 +435,12 @@ impl Stack for MxStack {
         let kind = kind_of(frame);
         let handler = if kind == Kind::Invalid { 0.0 } else { costs.handler };
         let ns = costs.packet + handler + costs.copy * kind.bytes();
-        let received = if matches!(kind, Kind::Medium(_)) { 1.0 } else { 0.0 };
+        let received = match kind {
+            Kind::Medium(_) => 1.0,
+            // No more of the channel than what every packet needs.
+            Kind::Invalid => costs.moved_low,
+            _ => 0.0,
+        };
         Work { ns, received, transmitted: 0.0 }
     }
 
