@@ -33,6 +33,8 @@ def value(series):
     return float(found[0].rsplit(' ', 1)[1])
 def peak():
     return int(next(l for l in open(f'/proc/{os.environ[\"exporter\"]}/status') if l.startswith('VmHWM')).split()[1])
+def threads():
+    return len(os.listdir(f'/proc/{os.environ[\"exporter\"]}/task'))
 ";
 
 /// Runs a script in a network with the devices `one`, `two` and `tap`, which are exported there;
@@ -164,6 +166,43 @@ for headers in [b'X: ' + b'a' * 10_000_000, b'X: a\r\n' * 1_000_000]:
 assert ask(b'GET /' + b'a' * 1_000_000 + b' HTTP/1.1\r\n\r\n')[:12] in [b'', b'HTTP/1.1 414', b'HTTP/1.1 431']
 assert get().startswith('HTTP/1.1 200')
 assert peak() - before < 8_000, (before, peak())
+PY"#,
+    );
+}
+
+#[test]
+fn exporter__slow_clients_and_ten_thousand_connections__keep_no_client_out() {
+    needs!("network", "python3");
+    against_exporter(
+        "",
+        r#"ulimit -n 4096; python3 - <<'PY'
+from client import *
+get()
+before = peak()
+# Each has begun to ask, and never ends.
+slow = []
+for number in range(500):
+    try:
+        s = connect()
+        s.sendall(b'GET /metrics HTTP/1.1\r\nX: ')
+        slow.append(s)
+    except OSError:
+        pass
+assert get().startswith('HTTP/1.1 200')
+descriptors = len(os.listdir(f'/proc/{os.environ["exporter"]}/fd'))
+assert descriptors < 100, descriptors
+# They ask, and read nothing.
+for number in range(200):
+    s = connect()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+    s.sendall(b'GET /metrics HTTP/1.1\r\n\r\n')
+    slow.append(s)
+assert get().startswith('HTTP/1.1 200')
+for number in range(10_000):
+    socket.create_connection(('127.0.0.1', PORT)).close()
+assert get().startswith('HTTP/1.1 200')
+assert threads() <= 3, threads()
+assert peak() - before < 16_000, (before, peak())
 PY"#,
     );
 }

@@ -71,6 +71,49 @@ PY
 }
 
 #[test]
+fn serve__answers_what_was_recorded_with_less_than_it_takes_and_starts_nothing() {
+    needs!("network", "python3", "pgrep");
+    let ended = against_serve(
+        r#"python3 - <<'PY'
+import os, socket, subprocess, threading
+door = socket.create_server(('127.0.0.1', 0))
+recorded = []
+def carry(a, b, kept):
+    try:
+        while part := a.recv(65536):
+            kept.append(part)
+            b.sendall(part)
+        b.shutdown(socket.SHUT_WR)
+    except OSError: pass
+def between():
+    near, far = door.accept()[0], socket.create_connection(('127.0.0.1', 7010))
+    threading.Thread(target=carry, args=(far, near, [])).start()
+    carry(near, far, recorded)
+proxy = threading.Thread(target=between)
+proxy.start()
+spec = '{"workload":{"kind":"bulk-receiver"},"address":"0.0.0.0:7011"}'
+at = [os.environ['EARMARK'], 'at', '127.0.0.1:%d' % door.getsockname()[1], 'agent', spec]
+said = subprocess.run(at, stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
+assert '"event":"ready"' in said, said
+proxy.join()
+words = b''.join(recorded)
+# The greeting alone, all of it, and one message that was changed.
+for again in [words[:50], words, words[:52] + bytes(len(words) - 52)]:
+    s = socket.create_connection(('127.0.0.1', 7010))
+    s.sendall(again)
+    s.shutdown(socket.SHUT_WR)
+    heard = 0
+    try:
+        while part := s.recv(65536): heard += len(part)
+    except OSError: pass
+    assert heard == 50, (len(again), heard)
+PY
+        ! pgrep -P $serve; kill $serve; wait $serve || true; cat log"#,
+    );
+    assert!(ended.stdout.contains("2 that did not go on as a paired host does"), "{ended:?}");
+}
+
+#[test]
 fn serve__has_a_place_for_its_peer_whatever_slow_connections_do() {
     needs!("network", "python3", "pgrep");
     let ended = against_serve(

@@ -17,7 +17,7 @@ use crate::ratio::Spread;
 use crate::sweep::Shard;
 use crate::turns::{Played, Turns};
 use crate::world::live::Live;
-use crate::world::model::Model;
+use crate::world::model::ModelWorld;
 use crate::world::virtual_time::Virtual;
 use crate::world::{World, WorldKind};
 use report::progress::Progress;
@@ -117,7 +117,7 @@ pub fn open(
 ) -> Result<Box<dyn World>> {
     let right = || privilege.context("this world makes hosts, which takes the right to");
     Ok(match world {
-        WorldKind::Model => Box::new(Model::new(nic)?),
+        WorldKind::Model => Box::new(ModelWorld::new(nic)?),
         WorldKind::Live => Box::new(Live::start(2, nic, right()?)?),
         WorldKind::Virtual => Box::new(Virtual::new(nic, right()?)?),
     })

@@ -33,7 +33,7 @@ const MAX_ADDRESSES: usize = 8;
 /// What is asked.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Whom, a name or an address.
+    /// The host that is asked, a name or an address.
     pub host: String,
     /// The port of its echo.
     pub port: u16,

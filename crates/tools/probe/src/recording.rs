@@ -27,7 +27,7 @@ const MOST_IN_A_TRAIN: usize = 4_096;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     schema: String,
-    /// Its address.
+    /// The name or the address that was probed.
     pub host: String,
     /// The echo that answered.
     pub kind: EchoKind,

@@ -93,7 +93,7 @@ struct NotHold {
 /// The device of this host that answers come through, and what it says of itself.
 #[derive(Clone, Debug)]
 pub struct Local {
-    /// Its name.
+    /// The interface, such as `eth0`.
     pub device: String,
     /// `rx-usecs`, where its driver has that.
     pub rx_usecs: Option<u32>,

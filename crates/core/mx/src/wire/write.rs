@@ -22,7 +22,7 @@ pub fn write(header: &Header, body: &Body<'_>, out: &mut [u8]) -> usize {
     write_data(header, body, data.len(), out, |place| place.copy_from_slice(data))
 }
 
-/// As [`write()`], of a frame whose data, `length` bytes, are filled in by `fill` and not taken from
+/// As [`write()`], of a frame whose data, `length` bytes, `fill` fills in; they are not taken from
 /// `body`.
 pub(crate) fn write_data(
     header: &Header,

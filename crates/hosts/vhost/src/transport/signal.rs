@@ -51,7 +51,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// A queue.
+    /// A queue that has no operation yet.
     pub fn new() -> io::Result<Self> {
         let null = File::open("/dev/null")?;
         let mut context = 0_usize;

@@ -50,13 +50,13 @@ const PLACES: std::ops::RangeInclusive<u64> = 4..=512;
 
 /// Where rounds of the model are played.
 #[derive(Debug)]
-pub struct Model {
+pub struct ModelWorld {
     options: NicOptions,
     machine: Machine,
     environment: Environment,
 }
 
-impl Model {
+impl ModelWorld {
     /// The world that `options` describe.
     ///
     /// # Errors
@@ -175,7 +175,7 @@ impl Observer for Holds {
 /// The stacks of a host: MX, and IP beside it.
 type Stacks = Joined<MxStack, NetStack>;
 
-impl World for Model {
+impl World for ModelWorld {
     fn environment(&self) -> &Environment {
         &self.environment
     }
@@ -214,7 +214,7 @@ fn is_mx(role: &Role) -> bool {
     matches!(role, Role::Agent(_, spec) if spec.transport() == Transport::Mx)
 }
 
-impl Model {
+impl ModelWorld {
     /// The stacks of the hosts, with the programs of all agents, each on a core of its own as far
     /// as there are cores.
     fn stacks(&self, plan: &Plan) -> Result<impl Iterator<Item = Stacks>> {
