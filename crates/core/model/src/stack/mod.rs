@@ -7,6 +7,7 @@
 pub mod driver;
 pub mod joined;
 pub mod mx;
+mod mx_local;
 pub mod mx_program;
 pub mod net;
 

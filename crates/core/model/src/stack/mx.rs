@@ -22,6 +22,7 @@ use mx::matching::Match;
 use mx::status::Event;
 use mx::wire::{self, Body};
 
+use super::mx_local::{LocalInbox, LocalMessage};
 use super::{KernelFrame, Process, Stack, Step, StepAction, Work};
 use crate::device::Frame;
 use crate::machine::Costs;
@@ -77,6 +78,10 @@ impl Sink for SizedMessage {
     }
 }
 
+/// The context of receives that are posted again and again, and of those that a program posts.
+const STANDING: u64 = 0;
+const ONCE: u64 = 1;
+
 /// What a program does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
@@ -88,6 +93,16 @@ pub enum Next {
         match_info: u64,
         /// How long it is, and how it begins.
         message: SizedMessage,
+    },
+    /// It posts a receive, which takes no time. Endpoints without [`EndpointSpec::receives`] receive
+    /// nothing else.
+    Receive {
+        /// The number of the peer that the message comes from.
+        peer: usize,
+        /// The match information that it comes with.
+        match_info: u64,
+        /// Bytes of the longest message.
+        length: u64,
     },
     /// It computes for so long.
     Compute(Duration),
@@ -129,7 +144,7 @@ pub struct EndpointSpec {
     pub config: Config,
     /// Those it talks to, as indices of the list of endpoints.
     pub peers: Vec<usize>,
-    /// Receives that are posted, and bytes of the longest message.
+    /// Receives that are always posted, and bytes of the longest message.
     pub receives: (usize, u64),
     /// What it does.
     pub program: Box<dyn MxProgram>,
@@ -144,6 +159,8 @@ pub enum MxAction {
     Event(Event<SizedMessage>),
     /// It hands a message over, to a peer, with match information.
     Send(usize, u64, SizedMessage),
+    /// It receives from a process of its host.
+    Local(LocalMessage),
     /// It keeps its core busy.
     Compute,
     /// It registers pages, or gives them back.
@@ -158,6 +175,7 @@ struct Channel {
     peers: Vec<PeerId>,
     program: Box<dyn MxProgram>,
     ring: VecDeque<Frame>,
+    local: LocalInbox,
     kernel_sends: bool,
     process_sends: bool,
     outstanding: usize,
@@ -218,7 +236,8 @@ pub fn stacks(
         let (count, bytes) = spec.receives;
         for _ in 0..count {
             // It is not closing, and the match is one.
-            let _ = engine.irecv(Instant::ZERO, None, Match::ANY, SizedMessage::of(bytes), 0);
+            let _ =
+                engine.irecv(Instant::ZERO, None, Match::ANY, SizedMessage::of(bytes), STANDING);
         }
         stack.processes.push(Process { core: spec.core, blocks: false });
         stack.channels.push(Channel {
@@ -227,6 +246,7 @@ pub fn stacks(
             peers: Vec::new(),
             program: spec.program,
             ring: VecDeque::new(),
+            local: LocalInbox::new(count > 0),
             kernel_sends: false,
             process_sends: false,
             outstanding: 0,
@@ -244,7 +264,10 @@ pub fn stacks(
 fn connect(stacks: &mut [MxStack], names: &[(usize, usize, Vec<usize>)], addresses: &[Address]) {
     let now = Instant::ZERO;
     for (host, channel, peers) in names {
-        let Channel { engine, peers: known, .. } = &mut stacks[*host].channels[*channel];
+        let Channel { engine, peers: known, local, .. } = &mut stacks[*host].channels[*channel];
+        for (of, process, _) in peers.iter().map(|to| &names[*to]) {
+            local.add_peer((of == host).then_some(*process));
+        }
         let second = Duration::from_millis(1_000);
         known.extend(
             peers.iter().filter_map(|to| engine.connect(now, addresses[*to], 0, second).ok()),
@@ -311,14 +334,37 @@ impl Channel {
         }
     }
 
+    /// Posts a receive of its program.
+    fn post(&mut self, now: Instant, peer: usize, match_info: u64, length: u64) {
+        if self.local.process_of(peer).is_some() {
+            return self.local.post(peer, match_info);
+        }
+        if let Some(peer) = self.peers.get(peer) {
+            let (wanted, place) = (Match::exact(match_info), SizedMessage::of(length));
+            // A peer that is lost sends nothing that anything could wait for.
+            let _ = self.engine.irecv(now, Some(*peer), wanted, place, ONCE);
+            self.process_sends = true;
+        }
+    }
+
+    /// A message was copied to where a process of this host finds it.
+    fn sent_locally(&mut self, now: Instant) {
+        let number = self.sent;
+        self.sent += 1;
+        self.program.sent(now, number, self.outstanding);
+        self.program.drained(now, number, self.outstanding);
+    }
+
     fn ended(&mut self, now: Instant, event: &Event<SizedMessage>) {
         match event {
             Event::Received(_, status, place) => {
                 let peer = self.peers.iter().position(|peer| Some(*peer) == status.peer);
                 let message = SizedMessage { length: status.length, head: place.head };
                 self.program.received(now, peer.unwrap_or_default(), status.match_info, message);
-                let _ = self.engine.irecv(now, None, Match::ANY, *place, 0);
-                self.process_sends = true;
+                if status.context == STANDING {
+                    let _ = self.engine.irecv(now, None, Match::ANY, *place, STANDING);
+                    self.process_sends = true;
+                }
             }
             Event::Sent(_, status) => {
                 self.outstanding -= 1;
@@ -378,6 +424,14 @@ impl MxStack {
         &self.channels[process].engine
     }
 
+    /// The programs of all processes that are of this type.
+    pub fn programs<P: MxProgram>(&mut self) -> impl Iterator<Item = &mut P> {
+        self.channels.iter_mut().filter_map(|channel| {
+            let program: &mut dyn Any = &mut *channel.program;
+            program.downcast_mut()
+        })
+    }
+
     /// The program of a process, if it is of this type.
     pub fn program<P: MxProgram>(&mut self, process: usize) -> Option<&mut P> {
         let program: &mut dyn Any = &mut *self.channels[process].program;
@@ -402,11 +456,11 @@ impl MxStack {
         costs: &Costs,
         process: usize,
     ) -> Option<Step<MxAction>> {
-        let registers_late = self.registers_late;
         let nic = self.nic;
         let channel = &mut self.channels[process];
         if let Some((frame, kind)) = channel.transmit(now, nic) {
-            if let (Kind::Rendezvous(_, region), true) = (kind, registers_late) {
+            // One that is sent again announces pages that are registered.
+            if let (Kind::Rendezvous(_, region), true) = (kind, channel.pages.announced > 0) {
                 channel.unregistered = Some(region);
             }
             let transmitted = if matches!(kind, Kind::Medium(_)) { costs.moved_send } else { 1.0 };
@@ -518,12 +572,23 @@ impl Stack for MxStack {
                 Work { ns: costs.event + costs.copy * copied, received: 1.0, transmitted: 0.0 };
             return Some(Step { work, action: StepAction::Own(MxAction::Handle(frame)) });
         }
+        if let Some(message) = channel.local.take() {
+            return Some(own(costs.library, MxAction::Local(message)));
+        }
         match channel.program.next(now) {
             Next::Send { peer, match_info, message } => {
+                if channel.local.process_of(peer).is_some() {
+                    let ns = costs.library + costs.copy * message.length as f64;
+                    return Some(own(ns, MxAction::Send(peer, match_info, message)));
+                }
                 let pages = self.pages(process, message.length);
                 self.channels[process].pages.announced += if registers_late { pages } else { 0 };
                 let ns = if registers_late { 0.0 } else { costs.page * pages as f64 };
                 return Some(own(ns, MxAction::Send(peer, match_info, message)));
+            }
+            Next::Receive { peer, match_info, length } => {
+                channel.post(now, peer, match_info, length);
+                return self.next(now, costs, process, may_send);
             }
             Next::Compute(lasts) => return Some(own(lasts.as_nanos() as f64, MxAction::Compute)),
             Next::Wait => {}
@@ -538,6 +603,12 @@ impl Stack for MxStack {
     }
 
     fn done(&mut self, now: Instant, process: usize, action: MxAction) {
+        if let MxAction::Send(peer, match_info, message) = action
+            && let Some(to) = self.channels[process].local.process_of(peer)
+        {
+            self.channels[to].local.arrive(process, match_info, message);
+            return self.channels[process].sent_locally(now);
+        }
         let channel = &mut self.channels[process];
         match action {
             MxAction::Handle(frame) => {
@@ -557,6 +628,9 @@ impl Stack for MxStack {
             }
             MxAction::Compute => channel.program.computed(),
             MxAction::Event(event) => channel.ended(now, &event),
+            MxAction::Local(LocalMessage { peer, match_info, message }) => {
+                channel.program.received(now, peer, match_info, message);
+            }
             MxAction::Register => channel.registered(now),
         }
     }
