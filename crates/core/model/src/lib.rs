@@ -7,5 +7,6 @@ pub mod cpu;
 pub mod device;
 pub mod machine;
 mod network;
+pub mod npb;
 pub mod stack;
 pub mod world;

@@ -94,7 +94,7 @@ pub enum Next {
         /// How long it is, and how it begins.
         message: SizedMessage,
     },
-    /// It posts a receive, which takes no time. Endpoints without [`EndpointSpec::receives`] receive
+    /// It posts a receive, which takes no time. Endpoints without [`EndpointSpec::receives`] get
     /// nothing else.
     Receive {
         /// The number of the peer that the message comes from.
