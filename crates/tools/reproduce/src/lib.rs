@@ -59,9 +59,9 @@ use report::progress::Progress;
 use sys::privilege::Privilege;
 
 use formula::Results;
-use npb::Npb;
+use npb::{Modelled, Npb};
 use outcome::{NumberOutcome, Outcome, PartOutcome, RunOutcome, SeedOutcome};
-use seed::{DocumentPart, Seed};
+use seed::{DocumentPart, Ours, Seed};
 
 /// How numbers are made.
 pub struct Terms<'a> {
@@ -192,7 +192,7 @@ impl Runs {
         let mut outcomes = Vec::new();
         for seed in seeds {
             let parts = seed.parts.iter().map(|part| of_part(part, &mut results, terms));
-            outcomes.push(SeedOutcome::new(seed, parts.collect()));
+            outcomes.push(SeedOutcome::new(seed, parts.collect::<Result<_>>()?));
         }
         Ok(Outcome::new(outcomes, terms.quick))
     }
@@ -203,7 +203,7 @@ fn of_part(
     part: &DocumentPart,
     each: &mut impl Iterator<Item = (String, RunResult)>,
     terms: &Terms<'_>,
-) -> PartOutcome {
+) -> Result<PartOutcome> {
     let mut results = Results::new();
     let mut runs = Vec::new();
     for (name, (command, result)) in part.runs.keys().zip(each) {
@@ -214,11 +214,17 @@ fn of_part(
         }
         results.insert(name.clone(), result.map(|(comparison, _)| comparison));
     }
-    let numbers = part.numbers.iter().map(|it| NumberOutcome::new(it, &results, terms.npb));
+    let ratios = part.numbers.iter().filter_map(|number| match &number.ours {
+        Ours::Npb(ratio) if terms.npb.is_none() => Some(ratio),
+        _ => None,
+    });
+    let modelled = Modelled::of(ratios)?;
+    let number = |it| NumberOutcome::new(it, &results, terms.npb, &modelled);
+    let numbers = part.numbers.iter().map(number);
     let numbers = numbers.collect();
     let curve = part.curve.as_ref().and_then(|curve| curves::draw(curve, &results));
     let DocumentPart { name, title, about, .. } = part.clone();
-    PartOutcome { name, title, about, runs, numbers, curve }
+    Ok(PartOutcome { name, title, about, runs, numbers, curve })
 }
 
 #[cfg(test)]

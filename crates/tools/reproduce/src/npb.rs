@@ -1,9 +1,14 @@
-//! The NAS Parallel Benchmarks, which compute, and so need real time: `cargo xtask npb` measures
-//! them on hosts of this machine, and writes the file that is read here.
+//! The NAS Parallel Benchmarks: as skeletons on modelled hosts, or as `cargo xtask npb` has measured
+//! them on hosts of this machine, in a file that is read here.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Mutex;
+use std::thread;
 
 use anyhow::{Context, Result};
+use model::machine::Machine;
+use model::npb::NpbRun;
 use serde::Deserialize;
 
 use crate::claim::Null;
@@ -36,9 +41,74 @@ struct Cell {
 #[serde(deny_unknown_fields)]
 pub struct NpbRatio {
     program: String,
+    /// Of the modelled program; a measured one has that of its file.
+    #[serde(default = "class_c")]
+    class: String,
     figure: NpbFigure,
     of: String,
     over: String,
+}
+
+fn class_c() -> String {
+    "C".into()
+}
+
+/// The machine of the paper that has these tables.
+const MACHINE: &str = "clovertown";
+/// The seed of the modelled runs.
+const SEED: u64 = 1;
+
+/// A program, its class, and a setting.
+type ModelCase<'a> = (&'a str, &'a str, &'a str);
+
+/// Skeletons on modelled hosts, each under the settings that some ratios ask for.
+#[derive(Debug)]
+pub(crate) struct Modelled<'a>(BTreeMap<ModelCase<'a>, NpbRun>);
+
+impl<'a> Modelled<'a> {
+    /// Runs what `ratios` divide, side by side.
+    pub(crate) fn of(ratios: impl Iterator<Item = &'a NpbRatio>) -> Result<Self> {
+        let cases = ratios.flat_map(|it| {
+            [&it.of, &it.over].map(|setting| (&*it.program, &*it.class, &**setting))
+        });
+        let cases: BTreeSet<ModelCase<'a>> = cases.collect();
+        let machine = Machine::named(MACHINE).context("the model has the paper's machine")?;
+        let (waiting, runs) = (Mutex::new(cases.into_iter()), Mutex::new(BTreeMap::new()));
+        let next = || waiting.lock().ok()?.next();
+        let work = || -> Result<()> {
+            while let Some(case) = next() {
+                let (program, class, setting) = case;
+                let run = model::npb::run(
+                    program.parse()?,
+                    class.parse()?,
+                    &machine,
+                    setting.parse()?,
+                    SEED,
+                );
+                let run = run.with_context(|| format!("{program}.{class} under {setting}"))?;
+                runs.lock().map(|mut runs| runs.insert(case, run)).ok();
+            }
+            Ok(())
+        };
+        let workers = thread::available_parallelism().map_or(1, usize::from);
+        thread::scope(|scope| {
+            let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().try_for_each(|it| it.join().unwrap_or(Ok(())))
+        })?;
+        Ok(Self(runs.into_inner().unwrap_or_default()))
+    }
+
+    /// The ratio; none if its programs were not run.
+    pub(crate) fn value(&self, ratio: &NpbRatio) -> Option<f64> {
+        let figure = |setting: &str| {
+            let run = self.0.get(&(&*ratio.program, &*ratio.class, setting))?;
+            Some(match ratio.figure {
+                NpbFigure::Seconds => run.seconds,
+                NpbFigure::Interrupts => run.interrupts,
+            })
+        };
+        Some(figure(&ratio.of)? / figure(&ratio.over)?)
+    }
 }
 
 /// What is divided.
@@ -99,6 +169,7 @@ mod tests {
         let npb: Npb = serde_json::from_str(&text).unwrap();
         let ratio = |program: &str, figure| NpbRatio {
             program: program.into(),
+            class: class_c(),
             figure,
             of: "disabled".into(),
             over: "delay:75".into(),

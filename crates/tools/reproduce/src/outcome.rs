@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use crate::claim::{Agreement, Claim, Null, number};
 use crate::formula::{Formula, Results};
-use crate::npb::{Npb, NpbRatio};
+use crate::npb::{Modelled, Npb, NpbRatio};
 use crate::seed::{Constant, Number, Ours, PartConstant, Seed};
 
 /// Everything; `--json` prints it.
@@ -143,8 +143,13 @@ pub struct NumberOutcome {
 }
 
 impl NumberOutcome {
-    /// What `results`, or the file `npb`, have for `number`.
-    pub(crate) fn new(number: &Number, results: &Results, npb: Option<&Npb>) -> Self {
+    /// What `results`, or the file `npb`, or without it the model have for `number`.
+    pub(crate) fn new(
+        number: &Number,
+        results: &Results,
+        npb: Option<&Npb>,
+        modelled: &Modelled<'_>,
+    ) -> Self {
         let Number { what, unit, claim, note, .. } = number.clone();
         let mut outcome = Self {
             what,
@@ -174,11 +179,10 @@ impl NumberOutcome {
                     outcome.judge(ours, Some(NpbRatio::NULL));
                 }
                 Some(None) => outcome.note = "The file does not have it.".into(),
-                None => {
-                    outcome.note = "For the live world: `cargo xtask npb` measures it, and `--npb \
-                                    FILE` reads its file."
-                        .into();
-                }
+                None => match modelled.value(ratio) {
+                    Some(ours) => outcome.judge(ours, Some(NpbRatio::NULL)),
+                    None => outcome.note = "The model has no such program.".into(),
+                },
             },
             Ours::Cannot(why) => outcome.note.clone_from(why),
         }
