@@ -17,7 +17,7 @@ use mx::address::{Address, NicId};
 use mx::buffers::{Sink, Source};
 use mx::config::{Config, ConfigError};
 use mx::endpoint::Endpoint;
-use mx::ids::PeerId;
+use mx::ids::{PeerId, SendId};
 use mx::matching::Match;
 use mx::status::Event;
 use mx::wire::{self, Body};
@@ -183,9 +183,8 @@ struct Channel {
     sent: u64,
     /// Pages that are registered before anything else, after what is to be sent, and after that.
     pages: Pages,
-    /// The message whose pages are not registered yet, and requests for it.
-    unregistered: Option<u32>,
-    held: Vec<Frame>,
+    /// Messages whose pages are not registered yet.
+    held: Vec<SendId>,
 }
 
 #[derive(Default)]
@@ -252,7 +251,6 @@ pub fn stacks(
             outstanding: 0,
             sent: 0,
             pages: Pages::default(),
-            unregistered: None,
             held: Vec::new(),
         });
     }
@@ -316,21 +314,10 @@ impl Channel {
     }
 
     /// Requests that waited for pages are served by the kernel.
-    fn registered(&mut self, now: Instant) {
-        self.unregistered = None;
-        for frame in take(&mut self.held) {
-            self.handle(now, &frame);
+    fn registered(&mut self) {
+        for send in take(&mut self.held) {
+            self.engine.release(send);
             self.kernel_sends = true;
-        }
-    }
-
-    fn is_held(&self, frame: &[u8]) -> bool {
-        match wire::parse(&frame[ETHERNET..]) {
-            // In order: a request that is answered after a later one would be made again.
-            Ok((_, Body::Pull(pull))) => {
-                !self.held.is_empty() || self.unregistered == Some(pull.region)
-            }
-            _ => false,
         }
     }
 
@@ -382,8 +369,8 @@ enum Kind {
     Reply(f64),
     Medium(f64),
     Small(f64),
-    /// The whole message, and the sender's name for it.
-    Rendezvous(u64, u32),
+    /// The whole message.
+    Rendezvous(u64),
     Control,
     Invalid,
 }
@@ -394,7 +381,7 @@ fn kind_of(frame: &[u8]) -> Kind {
         Ok((_, Body::Reply { data, .. })) => Kind::Reply(data.len() as f64),
         Ok((_, Body::Medium { data, .. })) => Kind::Medium(data.len() as f64),
         Ok((_, Body::Small(_, data))) => Kind::Small(data.len() as f64),
-        Ok((_, Body::Rendezvous { total, region, .. })) => Kind::Rendezvous(total, region),
+        Ok((_, Body::Rendezvous { total, .. })) => Kind::Rendezvous(total),
         Ok(_) => Kind::Control,
         Err(_) => Kind::Invalid,
     }
@@ -459,10 +446,6 @@ impl MxStack {
         let nic = self.nic;
         let channel = &mut self.channels[process];
         if let Some((frame, kind)) = channel.transmit(now, nic) {
-            // One that is sent again announces pages that are registered.
-            if let (Kind::Rendezvous(_, region), true) = (kind, channel.pages.announced > 0) {
-                channel.unregistered = Some(region);
-            }
             let transmitted = if matches!(kind, Kind::Medium(_)) { costs.moved_send } else { 1.0 };
             let work = Work { ns: kind.send_ns(costs), received: 0.0, transmitted };
             return Some(Step { work, action: StepAction::Send(frame) });
@@ -502,7 +485,6 @@ impl Stack for MxStack {
         let process = self.channel_of(&frame)?;
         let channel = &mut self.channels[process];
         match kind_of(&frame) {
-            _ if channel.is_held(&frame) => channel.held.push(frame),
             Kind::Pull | Kind::Reply(_) => {
                 channel.handle(now, &frame);
                 channel.kernel_sends = true;
@@ -564,7 +546,7 @@ impl Stack for MxStack {
         if let Some(frame) = channel.ring.pop_front() {
             let kind = kind_of(&frame);
             let copied = if matches!(kind, Kind::Medium(_)) { kind.bytes() } else { 0.0 };
-            if let Kind::Rendezvous(total, _) = kind {
+            if let Kind::Rendezvous(total) = kind {
                 let Pages { first, pulled, .. } = &mut channel.pages;
                 *(if registers_late { pulled } else { first }) += total.div_ceil(PAGE);
             }
@@ -619,9 +601,13 @@ impl Stack for MxStack {
                 let number = channel.sent;
                 channel.sent += 1;
                 if let Some(peer) = channel.peers.get(peer)
-                    && channel.engine.isend(now, *peer, match_info, message, number).is_ok()
+                    && let Ok(send) = channel.engine.isend(now, *peer, match_info, message, number)
                 {
                     channel.outstanding += 1;
+                    if channel.pages.announced > 0 {
+                        channel.engine.hold(send);
+                        channel.held.push(send);
+                    }
                 }
                 channel.process_sends = true;
                 channel.program.sent(now, number, channel.outstanding);
@@ -631,7 +617,7 @@ impl Stack for MxStack {
             MxAction::Local(LocalMessage { peer, match_info, message }) => {
                 channel.program.received(now, peer, match_info, message);
             }
-            MxAction::Register => channel.registered(now),
+            MxAction::Register => channel.registered(),
         }
     }
 
