@@ -14,10 +14,10 @@
 //! Marks cost IS 19 to 20 % more interrupts (paper: 16 to 21 %). Without moderation it has 13 to
 //! 14 % more of them than the paper has: 16 times the default's (22), which has 60 % too many.
 //! Without moderation programs are slower by 1.6 % (CG; paper 1.6 %), 0.8 (BT; 0.6), 0.8 (SP;
-//! 0.4), 3.2 and 1.2 (IS.C and IS.B; 13.1 and 4.5), 9.1 (FT.B; 2.6). Nearly all of it at IS is cache
-//! lines of what is sent, after another core has cleaned up (`moved_reply`). FT.B sends twice as
-//! many messages of 2 MiB as IS.C, in the same order, so no cost of an interrupt gives both of the
-//! paper's figures.
+//! 0.4), 3.2 and 1.2 (IS.C and IS.B; 13.1 and 4.5), 9.1 (FT.B; 2.6). Nearly all of it at IS is
+//! cache lines of what is sent, after another core has cleaned up (`moved_reply`). FT.B sends
+//! twice as many messages of 2 MiB as IS.C, in the same order, so no cost of an interrupt gives
+//! both of the paper's figures.
 //!
 //! Marks gain nothing for IS (paper: 7 to 8 %): in an exchange of all ranks the softirq of each
 //! host is busy all the time, and a packet waits for it, not for an interrupt. What the paper gains
