@@ -181,7 +181,7 @@ impl NumberOutcome {
                 Some(None) => outcome.note = "The file does not have it.".into(),
                 None => match modelled.value(ratio) {
                     Some(ours) => outcome.judge(ours, Some(NpbRatio::NULL)),
-                    None => outcome.note = "The model has no such program.".into(),
+                    None => outcome.note = "Left out: --quick plays no NAS programs.".into(),
                 },
             },
             Ours::Cannot(why) => outcome.note.clone_from(why),
