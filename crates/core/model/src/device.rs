@@ -42,12 +42,14 @@ pub struct NicSettings {
     pub queues: u16,
     /// Packets that one queue's ring holds.
     pub ring: usize,
+    /// Where the phases of free-running ticks come from; without it, from the simulation's seed.
+    pub tick_seed: Option<u64>,
 }
 
 impl Default for NicSettings {
     fn default() -> Self {
         let PortSettings { moderation, rules, queues, ring, .. } = PortSettings::default();
-        Self { moderation, rules, lanes: Lanes::NONE, queues, ring }
+        Self { moderation, rules, lanes: Lanes::NONE, queues, ring, tick_seed: None }
     }
 }
 
@@ -89,7 +91,7 @@ impl<O: Observer> Device<O> {
         seed: u64,
         observer: O,
     ) -> Self {
-        let NicSettings { moderation, ref rules, ref lanes, queues, ring } = *settings;
+        let NicSettings { moderation, ref rules, ref lanes, queues, ring, tick_seed } = *settings;
         let (now, rules) = (Instant::ZERO, rules.clone());
         let dma = costs.dma_engine();
         let transmissions = machine.nic.transmissions;
@@ -97,7 +99,7 @@ impl<O: Observer> Device<O> {
         let at_once = machine.nic.completions == Completions::AtOnce;
         let receiver = if at_once {
             let transmit_interrupts = transmissions == Transmissions::Shared;
-            let tick_seed = Some(seed);
+            let tick_seed = tick_seed.or(Some(seed));
             let settings = PortSettings {
                 queues,
                 ring,

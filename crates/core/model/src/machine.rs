@@ -290,6 +290,8 @@ costs! {
     attach: "ns",
     /// What a program and its library do for a message.
     library: "ns",
+    /// A program or a library looks at a clock.
+    clock: "ns",
     /// What a library does for an entry of the ring that it shares with its kernel.
     event: "ns",
     /// The cache lines of a channel move to another core.

@@ -67,6 +67,7 @@ pub struct WorkloadDriver {
     state: DriverState,
     failure: Option<String>,
     now: Now,
+    readings: u32,
     /// How many bytes of what is sent are of interest.
     keeps: usize,
     outgoing: Vec<u8>,
@@ -84,6 +85,7 @@ impl WorkloadDriver {
             state: DriverState::Reported(Reported::Start),
             failure: None,
             now: Now::default(),
+            readings: 0,
             keeps,
             outgoing: Vec::new(),
             incoming: Vec::new(),
@@ -126,6 +128,11 @@ impl WorkloadDriver {
         }
     }
 
+    /// How often an agent looks at its clocks for the last request.
+    pub const fn readings(&self) -> u32 {
+        self.readings
+    }
+
     /// The bytes of the last [`Demand::Send`].
     pub fn outgoing(&self) -> &[u8] {
         &self.outgoing
@@ -161,9 +168,11 @@ impl WorkloadDriver {
             DriverState::Waits(until) => return Demand::Report(until),
             DriverState::Busy | DriverState::Over => return Demand::Nothing,
         };
+        self.readings = 0;
         if !matches!(report, Reported::Sent(..)) || self.workload.needs_time_of_sent() {
-            let wall_ns = if self.workload.reads_wall_clock() { at.as_nanos() } else { 0 };
-            self.now = Now { at, wall_ns };
+            let reads_wall_clock = self.workload.reads_wall_clock();
+            self.readings = if reads_wall_clock { 2 } else { 1 };
+            self.now = Now { at, wall_ns: if reads_wall_clock { at.as_nanos() } else { 0 } };
         }
         let event = match report {
             Reported::Start => WorkloadEvent::Start,

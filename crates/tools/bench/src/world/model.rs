@@ -78,17 +78,28 @@ impl ModelWorld {
         Ok(Self { options: options.clone(), machine, environment })
     }
 
+    /// The setting of the port of a host, if it takes one.
+    fn moderation(&self, host: usize, moderation: Moderation) -> Moderation {
+        let takes = self.options.ports.unwrap_or(Ports::Both).numbers(HOSTS).contains(&host);
+        if takes { moderation } else { Moderation::DISABLED }
+    }
+
     /// How the NIC of a host is set, and what things cost there.
-    fn host(&self, number: usize, moderation: Moderation) -> Result<(NicSettings, Costs)> {
-        let NicOptions { queues, ring, ports, .. } = &self.options;
-        let takes = ports.unwrap_or(Ports::Both).numbers(HOSTS).contains(&number);
-        let moderation = if takes { moderation } else { Moderation::DISABLED };
+    fn host(
+        &self,
+        number: usize,
+        moderation: Moderation,
+        seed: u64,
+    ) -> Result<(NicSettings, Costs)> {
+        let NicOptions { queues, ring, .. } = &self.options;
+        let moderation = self.moderation(number, moderation);
         let nic = NicSettings {
             moderation,
             rules: setup::rules(&self.options)?,
             lanes: self.options.lanes(moderation),
             queues: queues.unwrap_or(1),
             ring: ring.unwrap_or(4_096) as usize,
+            tick_seed: Some(setup::tick_seed(Some(seed), number)),
         };
         let mut costs = self.machine.constants.costs;
         let given = self.options.costs_of(number);
@@ -107,7 +118,7 @@ impl ModelWorld {
     }
 
     fn settings(&self, seed: u64, moderation: Moderation) -> Result<Settings> {
-        let hosts = (0..HOSTS).map(|host| self.host(host, moderation));
+        let hosts = (0..HOSTS).map(|host| self.host(host, moderation, seed));
         Ok(Settings {
             machine: self.machine.clone(),
             hosts: hosts.collect::<Result<_>>()?,
@@ -257,7 +268,7 @@ impl ModelWorld {
         if before != after {
             world.run(at(plan.warmup_s + plan.duration_s / 2.0));
             for host in 0..HOSTS {
-                world.set_moderation(host, self.host(host, after)?.0.moderation);
+                world.set_moderation(host, self.moderation(host, after));
             }
         }
         let end = at(plan.warmup_s + plan.duration_s);
@@ -268,7 +279,7 @@ impl ModelWorld {
             let holds = std::mem::take(&mut world.hosts[host].device.observer);
             ports.push(PortRecord {
                 name: format!("{}0", lab::names(HOSTS)[host]),
-                setting: self.host(host, after)?.0.moderation.to_string(),
+                setting: self.moderation(host, after).to_string(),
                 holds: Distribution::of(&holds.0, 1),
                 busy_ns: Some(busy_since(busy_now, busy)),
                 cores: self.machine.cores,

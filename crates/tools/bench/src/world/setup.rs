@@ -56,8 +56,7 @@ pub(super) fn port_plan(
         rules: rules(options)?,
         dma: Dma { latency: micros(options.dma_latency), ..Dma::default() },
         transmit_interrupts: options.transmit_interrupts.unwrap_or(false),
-        // Other random numbers than those of the link.
-        tick_seed: Some(!stream(options.seed, number as u64)),
+        tick_seed: Some(tick_seed(options.seed, number)),
     };
     Ok(PortPlan { name, host, settings, link: link(options, number as u64) })
 }
@@ -197,6 +196,11 @@ pub(super) fn link(options: &NicOptions, direction: u64) -> LinkSettings {
         reorder_delay: micros(options.link_reorder_delay.or(Some(100))),
         seed: stream(options.seed, direction),
     }
+}
+
+/// Where the phases of ticks of port `number` come from: other numbers than those of its link.
+pub(super) fn tick_seed(seed: Option<u64>, number: usize) -> u64 {
+    !stream(seed, number as u64)
 }
 
 /// The seed of what is random at one port.

@@ -8,7 +8,7 @@
 //! | what | costs |
 //! |---|---|
 //! | a packet | `packet`, `handler`; one of no known protocol `packet` alone |
-//! | a call, with what the program does | `library`, `copy` a byte |
+//! | a call, with what the program does | `library`, `copy` a byte; `clock` before it sends |
 //! | a frame that is sent | `send`, and `attach` if it has more than [512 bytes](ATTACHED) |
 //!
 //! Connections are made before the simulation begins, and all hosts know each other's addresses.
@@ -387,14 +387,16 @@ impl Stack for NetStack {
                 return step;
             }
             let driver = &mut self.programs[process].driver;
-            match driver.next(now) {
+            let request = driver.next(now);
+            let clock = costs.clock * f64::from(driver.readings());
+            match request {
                 Demand::Send { connection, length, each } => {
-                    let ns = costs.library + costs.copy * length as f64;
+                    let ns = clock + costs.library + costs.copy * length as f64;
                     return own(ns, NetAction::Send(connection, each));
                 }
                 Demand::Compute(Duration::ZERO) => driver.report(Reported::Computed),
                 Demand::Compute(lasts) => {
-                    return own(lasts.as_nanos() as f64, NetAction::Compute);
+                    return own(clock + lasts.as_nanos() as f64, NetAction::Compute);
                 }
                 Demand::Report(until) => {
                     let step = self.next_arrival(costs, process);
@@ -402,7 +404,7 @@ impl Stack for NetStack {
                         return step;
                     }
                     if until.is_some_and(|until| until <= now) {
-                        return own(0.0, NetAction::Wake);
+                        return own(costs.clock, NetAction::Wake);
                     }
                     if !self.run_timers(now, process) {
                         return None;
