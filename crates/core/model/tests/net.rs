@@ -38,12 +38,12 @@ fn bulk(rate_mbit: Option<u64>) -> [Part; 2] {
 
 #[test]
 fn a_round_trip_takes_wire_latency_and_what_moderation_holds() {
-    for transport in [Transport::Udp, Transport::Tcp] {
+    for (transport, frame) in [(Transport::Udp, 60), (Transport::Tcp, 67)] {
         for (moderation, held) in [("disabled", 0), ("delay:75", 75_000)] {
             let experiment = Experiment { moderation, ..Experiment::default() };
             let (_, records) = experiment.play(&round_trips(transport));
             let latency = records[0].distribution(Timing::Latency);
-            let expected = 2 * (way(60) + held);
+            let expected = 2 * (way(frame) + held);
             assert_eq!((latency.min_ns, latency.max_ns), (expected, expected), "{moderation}");
             assert_eq!(latency.count, (20_000_000 - 1) / expected as u64, "{moderation}");
         }
@@ -76,7 +76,7 @@ fn a_value_is_got_from_memcached() {
     let (_, records) = Experiment::default().play(&[client, memcached(1, 11_211)]);
     // Once the window is open, the first of three segments has the answer's first bytes.
     let latency = records[0].distribution(Timing::Latency);
-    assert_eq!(latency.quantile_ns(500), way(54 + 13) + way(1_514));
+    assert_eq!(latency.quantile_ns(500), way(66 + 13) + way(1_514));
     assert!(records[0].counter(Counter::Transactions) > 200, "{latency:?}");
     assert_eq!(records[0].counter(Counter::Misses), 0);
 }

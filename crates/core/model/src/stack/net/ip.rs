@@ -66,6 +66,11 @@ pub(super) fn is_ip(frame: &[u8]) -> bool {
     frame.get(12..ETHERNET) == Some(&ETHER_TYPE) && frame.len() >= ETHERNET + IP
 }
 
+/// Whether a frame has a segment of TCP in it.
+pub(super) fn is_tcp(frame: &[u8]) -> bool {
+    is_ip(frame) && frame[ETHERNET + 9] == TCP
+}
+
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..at + 2)?.first_chunk().copied().map(u16::from_be_bytes)
 }

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | a packet | `packet`, `handler`; one of no known protocol `packet` alone |
 //! | a call, with what the program does | `library`, `copy` a byte; `clock` before it sends |
+//! | a segment of TCP, received or sent | `clock` as well |
 //! | a frame that is sent | `send`, and `attach` if it has more than [512 bytes](ATTACHED) |
 //!
 //! Connections are made before the simulation begins, and all hosts know each other's addresses.
@@ -32,12 +33,12 @@ pub use ip::address_of;
 use ip::{Datagrams, ETHERNET, End, Protocol};
 use program::{Conversation, READ, SocketProgram};
 pub use setup::{Binding, ProgramSpec, stacks};
-use tcp::TcpEnd;
+use tcp::{OPTIONS, TcpEnd};
 
 /// Frames with more bytes than this beyond headers have pages attached; what is shorter is copied.
 const ATTACHED: usize = 512;
 /// Bytes of the headers of a TCP segment.
-const HEADERS: usize = ETHERNET + 40;
+const HEADERS: usize = ETHERNET + 40 + OPTIONS;
 /// The first port of clients, as in `net.ipv4.ip_local_port_range`.
 const FIRST_PORT: u16 = 32_768;
 
@@ -318,7 +319,13 @@ fn has_room(end: &TcpEnd) -> bool {
 }
 
 fn send_ns(costs: &Costs, frame: &[u8]) -> f64 {
-    costs.send + if frame.len() > HEADERS + ATTACHED { costs.attach } else { 0.0 }
+    let attach = if frame.len() > HEADERS + ATTACHED { costs.attach } else { 0.0 };
+    costs.send + attach + clock_ns(costs, frame)
+}
+
+/// TCP takes the time of each segment (`tcp_mstamp_refresh`).
+fn clock_ns(costs: &Costs, frame: &[u8]) -> f64 {
+    if ip::is_tcp(frame) { costs.clock } else { 0.0 }
 }
 
 fn own(ns: f64, action: NetAction) -> Option<Step<NetAction>> {
@@ -334,7 +341,8 @@ impl Stack for NetStack {
 
     fn receive_work(&self, costs: &Costs, frame: &[u8]) -> Work {
         if ip::is_ip(frame) {
-            Work { ns: costs.packet + costs.handler, received: 1.0, transmitted: 0.0 }
+            let ns = costs.packet + costs.handler + clock_ns(costs, frame);
+            Work { ns, received: 1.0, transmitted: 0.0 }
         } else {
             Work { ns: costs.packet, received: costs.moved_low, transmitted: 0.0 }
         }

@@ -24,7 +24,7 @@
 //! | losses | SACK, RACK, probes of the tail | a segment for three duplicates, or 200 ms |
 //! | segments in the stack | up to 64 KiB (TSO, GRO) | each frame by itself |
 //! | buffers | grow up to 6 MB | 256 KiB each, less if there are over 512 connections |
-//! | options | 12 bytes of timestamps | none |
+//! | options | 12 bytes of timestamps | as many zeros behind each segment |
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -43,6 +43,9 @@ use crate::device::Frame;
 
 /// Nanoseconds of what smoltcp takes for a microsecond.
 const TICK_NS: u64 = 200;
+/// Bytes of a timestamp among the options of a segment, which smoltcp does not reckon with in its
+/// longest segments. Frames are longer by them instead.
+pub(super) const OPTIONS: usize = 12;
 /// The delay of an acknowledgement, `TCP_DELACK_MIN`, in ticks.
 const ACK_DELAY: u64 = 40_000_000 / TICK_NS + 1;
 /// Bytes of all buffers of a simulation, and the most and the least of one.
@@ -78,8 +81,8 @@ impl phy::RxToken for Arriving {
 
 impl phy::TxToken for Leaving<'_> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, write: F) -> R {
-        let mut frame = vec![0; ETHERNET + length];
-        let result = write(&mut frame[ETHERNET..]);
+        let mut frame = vec![0; ETHERNET + length + OPTIONS];
+        let result = write(&mut frame[ETHERNET..ETHERNET + length]);
         frame[..ETHERNET].copy_from_slice(&self.0.header);
         pad(&mut frame);
         self.0.outgoing.push_back(frame);
@@ -102,7 +105,7 @@ impl Device for Packets {
 
     fn capabilities(&self) -> DeviceCapabilities {
         let mut capabilities = DeviceCapabilities::default();
-        capabilities.max_transmission_unit = MTU;
+        capabilities.max_transmission_unit = MTU - OPTIONS;
         capabilities.medium = Medium::Ip;
         capabilities.checksum = ChecksumCapabilities::ignored();
         capabilities
