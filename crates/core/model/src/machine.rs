@@ -37,6 +37,9 @@ pub struct Machine {
     /// Idle cores enter a sleep state, and pay [`Costs::idle_exit`] for the next interrupt.
     #[serde(default)]
     pub sleeps: bool,
+    /// Who handles frames of MX.
+    #[serde(default)]
+    pub mx: MxSide,
     /// Pages of a large message are registered after it was announced, not before (overlapped
     /// memory pinning of Open-MX).
     #[serde(default)]
@@ -160,6 +163,18 @@ pub enum Routing {
     /// That of the queue's number: what a driver with a vector for each queue asks for.
     #[default]
     ByQueue,
+}
+
+/// Who handles frames of MX.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MxSide {
+    /// A library, in processes that sleep while they wait: Earmark's own.
+    #[default]
+    Library,
+    /// The kernel those of large messages, the rest processes that poll: Open-MX ("Performance
+    /// Evaluation of the Open-MX stack", section 3).
+    Kernel,
 }
 
 /// How a NIC behaves where NICs differ.

@@ -34,7 +34,7 @@ fn endpoint(host: usize, workload: &WorkloadSpec, bytes: u64, in_flight: usize) 
 fn converse(workloads: [&WorkloadSpec; 2], bytes: u64, in_flight: usize) -> [Record; 2] {
     let [first, second] = workloads;
     let endpoints = vec![endpoint(0, first, bytes, in_flight), endpoint(1, second, bytes, 0)];
-    let stacks = stacks(2, false, endpoints).unwrap();
+    let stacks = stacks(2, &Machine::named("ideal").unwrap(), endpoints).unwrap();
     let settings = Settings {
         machine: Machine::named("ideal").unwrap(),
         hosts: Vec::new(),

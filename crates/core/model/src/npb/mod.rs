@@ -367,8 +367,7 @@ impl Skeleton {
             }
         };
         let endpoints = (0..RANKS).map(endpoint).collect();
-        let stacks = stacks(HOSTS, machine.registers_late, endpoints)
-            .expect("the engine's defaults are in range");
+        let stacks = stacks(HOSTS, machine, endpoints).expect("the engine's defaults are in range");
         let rules = "mx".parse().expect("a rule of the NIC");
         let nic = NicSettings { moderation, rules, ring: RING, ..NicSettings::default() };
         let settings = Settings {

@@ -1,16 +1,17 @@
-//! Hosts that speak MX: the engine itself, half of it in the kernel, as in Open-MX.
+//! Hosts that speak MX: the engine itself, in a library, or half of it in the kernel.
 //!
-//! Pull requests and replies are handled where they arrive, in the softirq, which sends what they
-//! ask for (Open-MX, "Performance Evaluation of the Open-MX stack", section 3: the receive callback
-//! answers pulls and copies replies to their place). Everything else goes to a ring, which the
-//! process polls.
+//! In the kernel, as in Open-MX, pull requests and replies are handled where they arrive, in the
+//! softirq, which sends what they ask for ("Performance Evaluation of the Open-MX stack", section
+//! 3: the receive callback answers pulls and copies replies to their place). Everything else goes
+//! to a ring, which the process polls. With a library, all goes to the ring, and the process sleeps
+//! while that is empty.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::any::Any;
-use core::mem::take;
+use core::mem::{replace, take};
 
 use base::time::{Duration, Instant};
 use mx::address::{Address, NicId};
@@ -25,7 +26,7 @@ use mx::wire::{self, Body};
 use super::mx_local::{LocalInbox, LocalMessage};
 use super::{KernelFrame, Process, Stack, Step, StepAction, Work};
 use crate::device::Frame;
-use crate::machine::Costs;
+use crate::machine::{Costs, Machine, MxSide};
 
 /// Bytes of a page.
 const PAGE: u64 = 4_096;
@@ -34,9 +35,12 @@ const ETHERNET: usize = 14;
 /// The shortest frame, without FCS.
 const SHORTEST: usize = 60;
 
-/// How often an endpoint and its program look at the clock for an entry of the ring, for the end of
-/// a request, and for a message that is handed over: as the library and an agent of Earmark do.
-const READINGS: [f64; 3] = [2.0; 3];
+/// How often a library and its program look at the clock, as those of Earmark do: when they wake
+/// up, at the end of a request, when a message is handed over, and before they sleep.
+const WAKING: u32 = 2;
+const ENDING: u32 = 2;
+const SENDING: u32 = 2;
+const GOING_TO_SLEEP: u32 = 3;
 
 /// How many bytes of a message exist: programs look at no others.
 pub const HEAD: usize = 32;
@@ -132,6 +136,11 @@ pub trait MxProgram: Any {
     /// It has computed.
     fn computed(&mut self);
 
+    /// Whether it is of interest when messages of its own are out.
+    fn wants_ends(&self) -> bool {
+        true
+    }
+
     /// When it goes on if nothing comes before.
     fn until(&self) -> Option<Instant>;
 }
@@ -169,6 +178,8 @@ pub enum MxAction {
     Compute,
     /// It registers pages, or gives them back.
     Register,
+    /// It looks at the clock.
+    Look,
 }
 
 /// One endpoint of a host.
@@ -189,6 +200,10 @@ struct Channel {
     pages: Pages,
     /// Messages whose pages are not registered yet.
     held: Vec<SendId>,
+    /// How often it looks at the clock before it does anything else, or sleeps.
+    looks: u32,
+    is_awake: bool,
+    has_handled: bool,
 }
 
 #[derive(Default)]
@@ -204,6 +219,7 @@ pub struct MxStack {
     processes: Vec<Process>,
     channels: Vec<Channel>,
     registers_late: bool,
+    in_kernel: bool,
 }
 
 /// The address of a host's NIC.
@@ -212,23 +228,25 @@ pub(crate) const fn nic_of(host: usize) -> NicId {
     NicId([2, 0, 0, 0, high, low])
 }
 
-/// The stacks of `hosts` hosts with these endpoints, connected.
+/// The stacks of `hosts` hosts of a machine with these endpoints, connected.
 ///
 /// # Errors
 /// A setting of an endpoint that is out of range.
 pub fn stacks(
     hosts: usize,
-    registers_late: bool,
+    machine: &Machine,
     endpoints: Vec<EndpointSpec>,
 ) -> Result<Vec<MxStack>, ConfigError> {
     let address = |spec: &EndpointSpec| Address { nic: nic_of(spec.host), endpoint: spec.endpoint };
     let addresses: Vec<Address> = endpoints.iter().map(address).collect();
+    let in_kernel = machine.mx == MxSide::Kernel;
     let mut stacks: Vec<MxStack> = (0..hosts)
         .map(|host| MxStack {
             nic: nic_of(host),
             processes: Vec::new(),
             channels: Vec::new(),
-            registers_late,
+            registers_late: machine.registers_late,
+            in_kernel,
         })
         .collect();
     let mut names = Vec::new();
@@ -242,7 +260,7 @@ pub fn stacks(
             let _ =
                 engine.irecv(Instant::ZERO, None, Match::ANY, SizedMessage::of(bytes), STANDING);
         }
-        stack.processes.push(Process { core: spec.core, blocks: false });
+        stack.processes.push(Process { core: spec.core, blocks: !in_kernel });
         stack.channels.push(Channel {
             engine,
             number: spec.endpoint,
@@ -256,6 +274,9 @@ pub fn stacks(
             sent: 0,
             pages: Pages::default(),
             held: Vec::new(),
+            looks: 0,
+            is_awake: false,
+            has_handled: false,
         });
     }
     connect(&mut stacks, &names, &addresses);
@@ -344,6 +365,15 @@ impl Channel {
         self.sent += 1;
         self.program.sent(now, number, self.outstanding);
         self.program.drained(now, number, self.outstanding);
+    }
+
+    /// How often it looks at the clock for the end of a request.
+    fn looks_at_end(&mut self, event: &Event<SizedMessage>) -> u32 {
+        if matches!(event, Event::Sent(..)) && !self.program.wants_ends() {
+            return 0;
+        }
+        let before = take(&mut self.looks);
+        ENDING + if take(&mut self.has_handled) { 0 } else { before }
     }
 
     fn ended(&mut self, now: Instant, event: &Event<SizedMessage>) {
@@ -459,6 +489,33 @@ impl MxStack {
         let pages = if *announced > 0 { take(announced) } else { take(pulled) };
         (pages > 0).then(|| own(costs.page * pages as f64, MxAction::Register))
     }
+
+    /// What the program of a process does next, unless it waits.
+    fn ask(&mut self, now: Instant, costs: &Costs, process: usize) -> Option<Step<MxAction>> {
+        let registers_late = self.registers_late;
+        let channel = &mut self.channels[process];
+        match channel.program.next(now) {
+            Next::Send { peer, match_info, message } => {
+                if channel.local.process_of(peer).is_some() {
+                    let ns = costs.library + costs.copy * message.length as f64;
+                    return Some(own(ns, MxAction::Send(peer, match_info, message)));
+                }
+                let pages = self.pages(process, message.length);
+                self.channels[process].pages.announced += if registers_late { pages } else { 0 };
+                let ns = if registers_late { 0.0 } else { costs.page * pages as f64 };
+                let ns = ns + costs.clock * f64::from(SENDING);
+                let channel = &mut self.channels[process];
+                (channel.looks, channel.has_handled) = (GOING_TO_SLEEP, false);
+                Some(own(ns, MxAction::Send(peer, match_info, message)))
+            }
+            Next::Receive { peer, match_info, length } => {
+                channel.post(now, peer, match_info, length);
+                self.ask(now, costs, process)
+            }
+            Next::Compute(lasts) => Some(own(lasts.as_nanos() as f64, MxAction::Compute)),
+            Next::Wait => None,
+        }
+    }
 }
 
 fn own(ns: f64, action: MxAction) -> Step<MxAction> {
@@ -486,10 +543,10 @@ impl Stack for MxStack {
     }
 
     fn receive(&mut self, now: Instant, frame: Frame) -> Option<usize> {
-        let process = self.channel_of(&frame)?;
+        let (in_kernel, process) = (self.in_kernel, self.channel_of(&frame)?);
         let channel = &mut self.channels[process];
         match kind_of(&frame) {
-            Kind::Pull | Kind::Reply(_) => {
+            Kind::Pull | Kind::Reply(_) if in_kernel => {
                 channel.handle(now, &frame);
                 channel.kernel_sends = true;
             }
@@ -537,6 +594,12 @@ impl Stack for MxStack {
                 return step;
             }
         }
+        // A program of a library's goes on until it waits; one beside the kernel's half looks first.
+        if !self.in_kernel
+            && let Some(step) = self.ask(now, costs, process)
+        {
+            return Some(step);
+        }
         let channel = &mut self.channels[process];
         if let Some(event) = channel.engine.poll_event() {
             // Pages that were written are given back before the program hears of them.
@@ -545,41 +608,34 @@ impl Stack for MxStack {
                 _ => 0,
             };
             let pages = self.pages(process, bytes) as f64;
-            let clock = costs.clock * READINGS[1];
-            return Some(own(clock + costs.library + costs.page * pages, MxAction::Event(event)));
+            let looks = self.channels[process].looks_at_end(&event);
+            let ns = costs.clock * f64::from(looks) + costs.library + costs.page * pages;
+            return Some(own(ns, MxAction::Event(event)));
         }
         if let Some(frame) = channel.ring.pop_front() {
             let kind = kind_of(&frame);
-            let copied = if matches!(kind, Kind::Medium(_)) { kind.bytes() } else { 0.0 };
+            let is_copied = matches!(kind, Kind::Medium(_) | Kind::Reply(_));
+            let copied = if is_copied { kind.bytes() } else { 0.0 };
+            let mut looks = 0;
+            if !replace(&mut channel.is_awake, true) {
+                looks = WAKING;
+                (channel.looks, channel.has_handled) = (GOING_TO_SLEEP, true);
+            }
             if let Kind::Rendezvous(total) = kind {
                 let Pages { first, pulled, .. } = &mut channel.pages;
                 *(if registers_late { pulled } else { first }) += total.div_ceil(PAGE);
             }
-            let ns = costs.clock * READINGS[0] + costs.event + costs.copy * copied;
+            let ns = costs.clock * f64::from(looks) + costs.event + costs.copy * copied;
             let work = Work { ns, received: 1.0, transmitted: 0.0 };
             return Some(Step { work, action: StepAction::Own(MxAction::Handle(frame)) });
         }
         if let Some(message) = channel.local.take() {
             return Some(own(costs.library, MxAction::Local(message)));
         }
-        match channel.program.next(now) {
-            Next::Send { peer, match_info, message } => {
-                if channel.local.process_of(peer).is_some() {
-                    let ns = costs.library + costs.copy * message.length as f64;
-                    return Some(own(ns, MxAction::Send(peer, match_info, message)));
-                }
-                let pages = self.pages(process, message.length);
-                self.channels[process].pages.announced += if registers_late { pages } else { 0 };
-                let ns = if registers_late { 0.0 } else { costs.page * pages as f64 };
-                let ns = ns + costs.clock * READINGS[2];
-                return Some(own(ns, MxAction::Send(peer, match_info, message)));
-            }
-            Next::Receive { peer, match_info, length } => {
-                channel.post(now, peer, match_info, length);
-                return self.next(now, costs, process, may_send);
-            }
-            Next::Compute(lasts) => return Some(own(lasts.as_nanos() as f64, MxAction::Compute)),
-            Next::Wait => {}
+        if self.in_kernel
+            && let Some(step) = self.ask(now, costs, process)
+        {
+            return Some(step);
         }
         let channel = &mut self.channels[process];
         if channel.engine.is_overdue(now) {
@@ -587,7 +643,9 @@ impl Stack for MxStack {
             channel.process_sends = true;
             return self.next(now, costs, process, may_send);
         }
-        None
+        let looks = f64::from(take(&mut channel.looks));
+        channel.is_awake = false;
+        (looks * costs.clock > 0.0).then(|| own(looks * costs.clock, MxAction::Look))
     }
 
     fn done(&mut self, now: Instant, process: usize, action: MxAction) {
@@ -624,6 +682,7 @@ impl Stack for MxStack {
                 channel.program.received(now, peer, match_info, message);
             }
             MxAction::Register => channel.registered(),
+            MxAction::Look => {}
         }
     }
 

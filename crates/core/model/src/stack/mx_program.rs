@@ -137,6 +137,10 @@ impl MxProgram for WorkloadProgram {
         self.driver.report(Reported::Computed);
     }
 
+    fn wants_ends(&self) -> bool {
+        self.in_flight > 0
+    }
+
     fn until(&self) -> Option<Instant> {
         self.driver.until()
     }

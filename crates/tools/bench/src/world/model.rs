@@ -248,7 +248,7 @@ impl ModelWorld {
             endpoint.peers =
                 places.iter().position(|it| *it == (*number, 1 - host)).into_iter().collect();
         }
-        let mx = mx::stacks(HOSTS, self.machine.registers_late, endpoints)?;
+        let mx = mx::stacks(HOSTS, &self.machine, endpoints)?;
         let net = net::stacks(HOSTS, plan.seed, programs);
         let joined = |(mx, net)| Joined::new(mx, net, ETHER_TYPE);
         Ok(mx.into_iter().zip(net).map(joined))
