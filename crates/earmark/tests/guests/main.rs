@@ -21,6 +21,7 @@ mod probe;
 mod repeat;
 mod reproduce;
 mod settings;
+mod worlds;
 
 /// How a lab refuses the packaged kernel where that cannot boot.
 const PACKAGED_REFUSAL: &[&str] = &["its kernel has ended", "try another kernel: earmark kernel"];
