@@ -46,7 +46,10 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Every strategy on real traffic in about a minute: one table, one report
+    /// Every strategy at once in a model, then on real traffic in about a minute; one report
+    ///
+    /// The model needs no rights. Where hosts cannot be made for real traffic, its figures are the
+    /// demo, which says what was missing.
     Demo(DemoArgs),
     /// Run one experiment under one setting, or compare several
     Bench(Box<BenchArgs>),
@@ -255,7 +258,7 @@ impl Command {
     pub(crate) fn needs_a_recent_kernel(&self) -> bool {
         let serves_a_nic = |args: &NicArgs| matches!(args.command, NicCommand::Serve { .. });
         match self {
-            Self::Demo(_) | Self::Bench(_) | Self::Lab(_) | Self::Mpirun(_) | Self::Mx(_) => true,
+            Self::Bench(_) | Self::Lab(_) | Self::Mpirun(_) | Self::Mx(_) => true,
             Self::Reproduce(_) | Self::Calibrate(_) | Self::Adaptive(_) => true,
             Self::Tune(_) | Self::Serve(_) | Self::ProbeBlind(_) => true,
             Self::Nic(args) => serves_a_nic(args),
@@ -281,9 +284,13 @@ pub(crate) struct DemoArgs {
     /// Which packets are marked
     #[arg(long, value_name = "RULES")]
     pub(crate) mark: Option<bench::options::Text<nic::marker::Rules>>,
-    /// How the NIC waits: sleep, precise or spin
+    /// How the NIC waits on real traffic: sleep, precise or spin
     #[arg(long, value_name = "WAIT")]
     pub(crate) wait: Option<bench::options::Text<lab::wait::Waiting>>,
+    /// What hosts of the model are like: a machine that Earmark brings (server, ideal, clovertown),
+    /// or a file
+    #[arg(long, value_name = "NAME|FILE[,KEY=VALUE]")]
+    pub(crate) machine: Option<String>,
 }
 
 #[derive(Args, Debug)]

@@ -17,8 +17,9 @@ use serde::{Deserialize, Deserializer};
 use toml::{Table, Value};
 
 /// The machines that come with the crate, by name.
-const KNOWN: [(&str, &str); 2] = [
+const KNOWN: [(&str, &str); 3] = [
     ("ideal", include_str!("../machines/ideal.toml")),
+    ("server", include_str!("../machines/server.toml")),
     ("clovertown", include_str!("../machines/clovertown.toml")),
 ];
 

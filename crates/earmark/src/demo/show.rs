@@ -1,84 +1,158 @@
-//! The demo's table and its report.
+//! The demo's tables and its report.
 
-use super::{Demo, Row, conclusions};
+use super::{Demo, Findings, Row, conclusions};
 use bench::measurement::Measurement;
 use report::panels::{Curve, Panel, Picture};
 use report::terminal::Table;
 use report::terminal::number;
 use report::{self, Cell, Report, TradeoffChart, TradeoffPoint};
 
-/// The headers of the table on the terminal (traffic, figure, unit), and which are left out
-/// first: to be read first is what happens when both kinds of traffic are there.
-const HEADERS: [(&str, u8); 13] = [
-    ("strategy", 0),
-    ("both:\nround trip\np50 us", 0),
-    ("both:\nround trip\np99 us", 1),
-    ("both:\nround trip\nmax us", 6),
-    ("both:\nNIC\nint/s", 0),
-    ("both:\nbulk\nGbit/s", 3),
-    ("both:\nNIC\ncores", 5),
-    ("both:\nhosts\ncores", 4),
-    ("alone:\nround trip\np50 us", 1),
-    ("alone:\nround trip\np99 us", 5),
-    ("alone:\nbulk\nGbit/s", 2),
-    ("alone:\nbulk\nint/s", 7),
-    ("alone:\nbulk\npkts/int", 7),
-];
-
-/// One row for each strategy.
-pub(super) fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new(HEADERS).with_more("--json FILE");
-    for row in rows {
-        table.add_row(cells(row));
-    }
-    table
+/// A table of rows: its headers (traffic, figure, unit) with what is left out first, its cells, and
+/// where the round trip and the interrupts of both at once stand in it.
+pub(super) struct Columns {
+    headers: &'static [(&'static str, u8)],
+    cells: fn(&Row) -> Vec<String>,
+    both_p50: usize,
+    both_interrupts: usize,
 }
 
-fn cells(row: &Row) -> Vec<String> {
-    let latency = |measured: &Measurement| {
-        let latency = measured.latency_us.as_ref();
-        [latency.map(|l| l.p50), latency.map(|l| l.p99), latency.map(|l| l.max)]
-            .map(|value| number(value, 0))
-    };
-    let gigabits = |measured: &Measurement| number(measured.bulk_bits_per_s.map(|b| b / 1e9), 2);
-    let interrupts = |measured: &Measurement| number(measured.interrupts_per_s, 0);
-    let [alone_p50, alone_p99, _] = latency(&row.round_trips);
-    let [both_p50, both_p99, both_max] = latency(&row.both);
+/// On real traffic: to be read first is what happens when both kinds of traffic are there.
+pub(super) const LIVE: Columns = Columns {
+    headers: &[
+        ("strategy", 0),
+        ("both:\nround trip\np50 us", 0),
+        ("both:\nround trip\np99 us", 1),
+        ("both:\nround trip\nmax us", 6),
+        ("both:\nNIC\nint/s", 0),
+        ("both:\nbulk\nGbit/s", 3),
+        ("both:\nNIC\ncores", 5),
+        ("both:\nhosts\ncores", 4),
+        ("alone:\nround trip\np50 us", 1),
+        ("alone:\nround trip\np99 us", 5),
+        ("alone:\nbulk\nGbit/s", 2),
+        ("alone:\nbulk\nint/s", 7),
+        ("alone:\nbulk\npkts/int", 7),
+    ],
+    cells: live_cells,
+    both_p50: 1,
+    both_interrupts: 4,
+};
+
+/// In the model.
+pub(super) const MODEL: Columns = Columns {
+    headers: &[
+        ("strategy", 0),
+        ("alone:\nround trip\np50 us", 1),
+        ("alone:\nround trip\np99 us", 2),
+        ("alone:\nNIC\nint/s", 2),
+        ("both:\nround trip\np50 us", 0),
+        ("both:\nround trip\np99 us", 1),
+        ("both:\nNIC\nint/s", 0),
+    ],
+    cells: model_cells,
+    both_p50: 4,
+    both_interrupts: 6,
+};
+
+impl Columns {
+    /// One row for each strategy.
+    pub(super) fn table(&self, rows: &[Row]) -> Table {
+        let mut table = Table::new(self.headers.iter().copied()).with_more("--json FILE");
+        for row in rows {
+            table.add_row((self.cells)(row));
+        }
+        table
+    }
+}
+
+/// Median, 99th percentile and maximum.
+fn latency_cells(measured: &Measurement) -> [String; 3] {
+    let latency = measured.latency_us.as_ref();
+    [latency.map(|l| l.p50), latency.map(|l| l.p99), latency.map(|l| l.max)]
+        .map(|value| number(value, 0))
+}
+
+fn gigabits(measured: Option<&Measurement>) -> String {
+    number(measured.and_then(|it| it.bulk_bits_per_s).map(|bits| bits / 1e9), 2)
+}
+
+fn interrupts(measured: Option<&Measurement>) -> String {
+    number(measured.and_then(|it| it.interrupts_per_s), 0)
+}
+
+fn live_cells(row: &Row) -> Vec<String> {
+    let bulk = row.bulk.as_ref();
+    let [alone_p50, alone_p99, _] = latency_cells(&row.round_trips);
+    let [both_p50, both_p99, both_max] = latency_cells(&row.both);
     vec![
         row.setting.clone(),
         both_p50,
         both_p99,
         both_max,
-        interrupts(&row.both),
-        gigabits(&row.both),
+        interrupts(Some(&row.both)),
+        gigabits(Some(&row.both)),
         number(row.both.cpu.map(|cpu| cpu.nic), 2),
         number(row.both.cpu.map(|cpu| cpu.host), 2),
         alone_p50,
         alone_p99,
-        gigabits(&row.bulk),
-        interrupts(&row.bulk),
-        number(row.bulk.packets_per_interrupt, 1),
+        gigabits(bulk),
+        interrupts(bulk),
+        number(bulk.and_then(|bulk| bulk.packets_per_interrupt), 1),
     ]
+}
+
+fn model_cells(row: &Row) -> Vec<String> {
+    let of = |measured: &Measurement| {
+        let [p50, p99, _] = latency_cells(measured);
+        [p50, p99, interrupts(Some(measured))]
+    };
+    let [alone, both] = [&row.round_trips, &row.both].map(of);
+    [row.setting.clone()].into_iter().chain(alone).chain(both).collect()
+}
+
+/// What hosts of the model are.
+pub(super) fn machine(rows: &[Row]) -> &str {
+    rows.first().map_or("", |row| &row.both.environment.machine)
 }
 
 /// The whole report.
 pub(super) fn report(demo: &Demo) -> Report {
-    let environment = demo.rows.first().map(|row| &row.both.environment);
+    let all = demo.live.rows.first().or(demo.model.rows.first());
+    let environment = all.map(|row| &row.both.environment);
+    let live = match &demo.not_measured {
+        None => part("On this machine", String::new(), &demo.live, &LIVE),
+        Some(why) => {
+            Report { title: "On this machine".into(), summary: why.clone(), ..Report::default() }
+        }
+    };
+    let machine = format!("{}.\n", machine(&demo.model.rows));
     Report {
         title: "What interrupt moderation does to latency".into(),
-        subtitle: "TCP round trips, a bulk flow, and both at once between two Linux hosts on this machine, \
-                   under eight strategies of one NIC"
-            .into(),
+        subtitle:
+            "TCP round trips, a bulk flow, and both at once between two hosts, in a model and on \
+                   this machine, under eight strategies of one NIC"
+                .into(),
         made_at: environment.map(|environment| environment.date.clone()).unwrap_or_default(),
-        summary: demo.summary.clone(),
-        table: report_table(&demo.rows),
-        latency: Some(latency(&demo.rows)),
+        summary: conclusions::NEXT.into(),
+        environment: environment.map(bench::environment::Environment::entries).unwrap_or_default(),
+        parts: vec![part("In a model", machine, &demo.model, &MODEL), live],
+        ..Report::default()
+    }
+}
+
+/// What was found in one world; `before` stands before its summary.
+fn part(title: &str, before: String, found: &Findings, columns: &Columns) -> Report {
+    Report {
+        title: title.into(),
+        summary: before + &found.summary,
+        table: report_table(&found.rows, columns),
+        latency: Some(latency(&found.rows)),
         tradeoff: TradeoffChart {
             title: "Both at once: latency against interrupts".into(),
-            note: conclusions::load(&demo.rows),
-            points: demo.rows.iter().filter_map(point).collect(),
+            note: conclusions::load(&found.rows),
+            points: found.rows.iter().filter_map(point).collect(),
         },
-        environment: environment.map(bench::environment::Environment::entries).unwrap_or_default(),
+        ..Report::default()
     }
 }
 
@@ -129,25 +203,22 @@ fn point(row: &Row) -> Option<TradeoffPoint> {
     })
 }
 
-/// Where the round trip and the interrupts of both at once stand in it.
-const BOTH_P50: usize = 1;
-const BOTH_INTERRUPTS: usize = 4;
-
-fn report_table(rows: &[Row]) -> report::Table {
+fn report_table(rows: &[Row], columns: &Columns) -> report::Table {
     let least = |of: fn(&Row) -> f64| rows.iter().map(of).fold(f64::INFINITY, f64::min);
     let p50 = |row: &Row| row.both.latency_us.as_ref().map_or(f64::NAN, |latency| latency.p50);
     let interrupts = |row: &Row| row.both.interrupts_per_s.unwrap_or(f64::NAN);
     let (least_p50, least_interrupts) = (least(p50), least(interrupts));
     let row = |row: &Row| {
         let emphasis = |column: usize, text: String| match column {
-            BOTH_P50 => graded(text, p50(row) / least_p50),
-            BOTH_INTERRUPTS => graded(text, interrupts(row) / least_interrupts),
+            it if it == columns.both_p50 => graded(text, p50(row) / least_p50),
+            it if it == columns.both_interrupts => graded(text, interrupts(row) / least_interrupts),
             _ => Cell::plain(text),
         };
-        cells(row).into_iter().enumerate().map(|(column, text)| emphasis(column, text)).collect()
+        let cells = (columns.cells)(row).into_iter().enumerate();
+        cells.map(|(column, text)| emphasis(column, text)).collect()
     };
     report::Table {
-        headers: HEADERS.map(|(name, _)| name.replace('\n', " ")).to_vec(),
+        headers: columns.headers.iter().map(|(name, _)| name.replace('\n', " ")).collect(),
         rows: rows.iter().map(row).collect(),
     }
 }

@@ -130,12 +130,16 @@ fn the_demo_has_a_row_for_each_strategy_and_a_page() {
     let directory = Directory::new();
     let [page, json] = ["report.html", "demo.json"].map(|name| directory.file(name));
     let line = format!("demo --duration 0.3 --rounds 1 --report {page} --json {json}");
-    run_line(&line).says(&["Both at once", &page]);
+    run_line(&line).says(&["In a model", "Beside the bulk flow", "Both at once", &page]);
     let [page, json] = [page, json].map(|file| std::fs::read_to_string(file).unwrap());
     let demo: Value = serde_json::from_str(&json).unwrap();
     let expected = "disabled delay:75 throttle:125 periodic:75 delay:75+frames:16 adaptive marked:75 stream:75";
-    assert_eq!(settings(&demo["rows"]).join(" "), expected);
-    assert!(page.contains("<svg") && page.trim_end().ends_with("</html>"), "{page}");
+    for rows in [&demo["rows"], &demo["model"]["rows"]] {
+        assert_eq!(settings(rows).join(" "), expected);
+    }
+    assert!(demo["not_measured"].is_null());
+    assert!(page.contains("<svg") && page.contains("<h2>In a model</h2>"), "{page}");
+    assert!(page.trim_end().ends_with("</html>"), "{page}");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use std::process::Command;
 
 use rustix::process::Signal;
+use serde_json::Value;
 
 use crate::support::{
     BROKEN_PIPE, Directory, EARMARK, Ended, Lab, Running, Traced, in_network, into_closed_pipe,
@@ -130,9 +131,11 @@ fn what_hosts_need_is_named_where_it_is_missing() {
     let closed = format!("{TUN} 600 /mnt/tun");
     let remedy = "Permission denied (os error 13); run as root, or let this user open it: \
                   sudo chmod 666 /dev/net/tun";
-    for arguments in [&["lab", "run", "--on", "a", "true"][..], &["bench", "ping"], &["demo"]] {
+    for arguments in [&["lab", "run", "--on", "a", "true"][..], &["bench", "ping"]] {
         unprivileged(&closed, arguments).refused(&["open /dev/net/tun", remedy]);
     }
+    // The demo has its model, and says the rest.
+    unprivileged(&closed, &["demo"]).says(&["In a model", "open /dev/net/tun", remedy, "Report:"]);
     let open = format!("{TUN} 666 /mnt/tun");
     let name = unique("unprivileged");
     let bench = ["bench", "tcp-rr", "--json", "--duration", "0.1", "--name", &name];
@@ -152,7 +155,16 @@ fn what_hosts_need_is_named_where_it_is_missing() {
         output(&mut command)
     };
     confined(&["bench", "ping"]).refused(&["create a user namespace", "run as root"]);
-    confined(&["demo"]).refused(&["sysctl -w user.max_user_namespaces"]);
+    let directory = Directory::new();
+    let [report, json] = ["report.html", "demo.json"].map(|name| directory.file(name));
+    confined(&["demo", "--report", &report, "--json", &json])
+        .says(&["In a model", "sysctl -w user.max_user_namespaces"]);
+    let [page, json] = [report, json].map(|file| std::fs::read_to_string(file).unwrap());
+    let demo: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(demo["model"]["rows"].as_array().unwrap().len(), 8, "{demo:#}");
+    assert_eq!((demo["rows"].as_array().unwrap().len(), demo["story"].as_str()), (0, Some("")));
+    assert!(demo["not_measured"].as_str().unwrap().contains("user.max_user_namespaces"));
+    assert!(page.contains("<svg") && page.contains("user.max_user_namespaces"), "{page}");
     let mut command = Command::new(EARMARK);
     command.args(["bench", "memcached", "--name", &name]).env("PATH", "/nowhere");
     output(&mut command).refused(&["memcached", "apt-get install memcached"]);

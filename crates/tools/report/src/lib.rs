@@ -51,6 +51,9 @@ pub struct Report {
     pub tradeoff: TradeoffChart,
     /// Name and value of what a reader needs to judge or repeat the measurement.
     pub environment: Vec<(String, String)>,
+    /// Other measurements, below its own: each a chapter, of its title, its summary, and what it
+    /// shows.
+    pub parts: Vec<Report>,
 }
 
 /// A table whose first column names the row.

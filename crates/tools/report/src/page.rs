@@ -72,6 +72,30 @@ pub struct Figure {
 /// Fails only if the template engine does; no report is refused.
 pub fn render(report: &Report) -> Result<String, askama::Error> {
     let palette = Palette::of(report);
+    let mut chapters = chapters(report, &palette);
+    for part in &report.parts {
+        chapters.push(Chapter {
+            title: part.title.clone(),
+            note: part.summary.clone(),
+            ..Chapter::default()
+        });
+        let sections = self::chapters(part, &palette);
+        chapters.extend(sections.into_iter().map(|it| Chapter { is_section: true, ..it }));
+    }
+    let document = Document {
+        title: report.title.clone(),
+        subtitle: report.subtitle.clone(),
+        made_at: report.made_at.clone(),
+        summary: report.summary.clone(),
+        chapters,
+        environment: report.environment.clone(),
+        footer: FOOTER.into(),
+    };
+    Page { document: &document, palette: Some(&palette) }.render()
+}
+
+/// What a report shows itself, without its parts.
+fn chapters(report: &Report, palette: &Palette) -> Vec<Chapter> {
     let chapter = |title: &str, note: &str, figures| Chapter {
         title: title.into(),
         note: note.into(),
@@ -84,7 +108,7 @@ pub fn render(report: &Report) -> Result<String, askama::Error> {
         svg,
     };
     let tradeoff = Some(&report.tradeoff).filter(|chart| !chart.points.is_empty());
-    let tradeoff = tradeoff.map(|it| figure(&it.title, &it.note, tradeoff::svg(it, &palette)));
+    let tradeoff = tradeoff.map(|it| figure(&it.title, &it.note, tradeoff::svg(it, palette)));
     let curves = report.latency.iter();
     let curves = curves.map(|it| Figure { svg: it.inline(), ..Figure::default() });
     let chapters = [
@@ -93,16 +117,7 @@ pub fn render(report: &Report) -> Result<String, askama::Error> {
         chapter("How late is a round trip?", LATENCY, curves.collect()),
     ];
     let has_any = |it: &Chapter| !it.figures.is_empty() || !it.table.rows.is_empty();
-    let document = Document {
-        title: report.title.clone(),
-        subtitle: report.subtitle.clone(),
-        made_at: report.made_at.clone(),
-        summary: report.summary.clone(),
-        chapters: chapters.into_iter().filter(has_any).collect(),
-        environment: report.environment.clone(),
-        footer: FOOTER.into(),
-    };
-    Page { document: &document, palette: Some(&palette) }.render()
+    chapters.into_iter().filter(has_any).collect()
 }
 
 #[derive(Template)]
@@ -176,6 +191,7 @@ mod tests {
             }),
             tradeoff: TradeoffChart { title: text(), note: text(), points: vec![point] },
             environment: vec![(text(), text())],
+            parts: Vec::new(),
         }
     }
 
@@ -228,6 +244,18 @@ mod tests {
                 assert!(!page.contains(outside), "{outside}");
             }
         }
+    }
+
+    #[test]
+    fn parts_of_a_report_are_chapters_of_its_page() {
+        let [first, second] = ["the model", "this machine"].map(full);
+        let whole =
+            Report { title: "both".into(), parts: vec![first, second], ..Report::default() };
+        let page = render(&whole).unwrap();
+        let headings = ["<h1>both</h1>", "<h2>the model</h2>", "<h2>this machine</h2>"];
+        let places = headings.map(|heading| page.find(heading).expect(heading));
+        assert!(places.is_sorted() && count(&page, "<h3>The numbers</h3>") == 2, "{places:?}");
+        assert_eq!((count(&page, "<figure"), count(&page, "<table")), (4, 2));
     }
 
     #[test]

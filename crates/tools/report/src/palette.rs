@@ -15,7 +15,9 @@ pub(crate) struct Palette {
 
 impl Palette {
     pub(crate) fn of(report: &Report) -> Self {
-        Self::new(report.tradeoff.points.iter().map(|point| point.name.as_str()))
+        let all = std::iter::once(report).chain(&report.parts);
+        let points = all.flat_map(|report| &report.tradeoff.points);
+        Self::new(points.map(|point| point.name.as_str()))
     }
 
     /// The palette for `names`: a strategy's own colour for the first setting that uses the

@@ -79,6 +79,7 @@ impl Recommendation {
                 points: self.trials.iter().filter_map(point).collect(),
             },
             environment: environment.entries(),
+            parts: Vec::new(),
         }
     }
 }
