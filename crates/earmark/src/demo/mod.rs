@@ -27,7 +27,7 @@ use bench::measurement::{Measurement, Rounds};
 use bench::options::{ExperimentOptions, NicOptions, Text};
 use bench::world::World;
 use bench::world::live::Live;
-use bench::world::model::Model;
+use bench::world::model::ModelWorld;
 use report::progress::Progress;
 use report::terminal::Width;
 use report::{self, json, outln};
@@ -136,7 +136,7 @@ fn in_model(args: &DemoArgs) -> Result<Findings> {
     let machine = args.machine.clone().unwrap_or_else(|| MODEL_MACHINE.to_owned());
     let options =
         NicOptions { mark: args.mark.clone(), machine: Some(machine), ..NicOptions::default() };
-    let world = Model::new(&options)?;
+    let world = ModelWorld::new(&options)?;
     let measured = measure(&world, MODEL_TRAFFIC, MODEL_S, 1)?;
     let mut rows = Vec::new();
     for (setting, [round_trips, both]) in measured {

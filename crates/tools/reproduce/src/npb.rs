@@ -1,5 +1,5 @@
-//! The NAS Parallel Benchmarks: as skeletons on modelled hosts, or as `cargo xtask npb` has measured
-//! them on hosts of this machine, in a file that is read here.
+//! The NAS Parallel Benchmarks: as skeletons on modelled hosts, or as `cargo xtask npb` has
+//! measured them on hosts of this machine, in a file that is read here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

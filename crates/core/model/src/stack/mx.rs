@@ -594,7 +594,7 @@ impl Stack for MxStack {
                 return step;
             }
         }
-        // A program of a library's goes on until it waits; one beside the kernel's half looks first.
+        // With a library it goes on until it waits; beside the half in the kernel it looks first.
         if !self.in_kernel
             && let Some(step) = self.ask(now, costs, process)
         {
