@@ -594,7 +594,7 @@ impl Stack for MxStack {
                 return step;
             }
         }
-        // With a library it goes on until it waits; beside the half in the kernel it looks first.
+        // Over a library, it goes on until it waits; beside the kernel's half, it looks first.
         if !self.in_kernel
             && let Some(step) = self.ask(now, costs, process)
         {
