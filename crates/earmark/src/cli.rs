@@ -152,10 +152,11 @@ pub(crate) enum Command {
         #[arg(long)]
         suite: Option<Suite>,
     },
-    /// Measure what an interrupt and a packet cost on this machine, for virtual time
+    /// Measure what interrupt, packet, wake-up and copy cost here, for virtual time and the model
     ///
     /// Floods a host with frames that it drops, and with datagrams, with an interrupt for each and
-    /// for many. Takes about a minute and a half. Prints options for `bench --world virtual`.
+    /// for many. Takes about a minute and a half. Prints options for `bench --world virtual`, and
+    /// writes a machine for `bench --world model` with --machine.
     Calibrate(CalibrateArgs),
     /// Compare Linux's own adaptive moderation with ours, in virtual time
     Adaptive(AdaptiveArgs),
@@ -288,7 +289,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "WAIT")]
     pub(crate) wait: Option<bench::options::Text<lab::wait::Waiting>>,
     /// What hosts of the model are like: a machine that Earmark brings (server, ideal, clovertown),
-    /// or a file
+    /// or a file, such as `earmark calibrate --machine FILE` writes
     #[arg(long, value_name = "NAME|FILE[,KEY=VALUE]")]
     pub(crate) machine: Option<String>,
 }

@@ -173,17 +173,33 @@ fn in_real_time_each_shard_compares_whole_rounds() {
     assert!(ratio["median"].as_f64() >= ratio["min"].as_f64(), "{ratio}");
 }
 
-/// What `earmark calibrate` prints is what `earmark bench` takes.
+/// What `earmark calibrate` prints and writes is what `earmark bench` takes.
 #[test]
-fn constants_of_this_machine_are_options_of_virtual_time() {
+fn constants_of_this_machine_are_options_of_virtual_time_and_a_machine_of_the_model() {
     needs!("lab", "guests");
+    let directory = Directory::new();
+    let file = directory.file("this.toml");
     // In as little time as it asks for: on a busy machine little may move nothing.
     let calibrate = |more: &str| {
         let with = |seconds| run_line(&format!("calibrate --duration {seconds} {more}"));
         let ended = with("0.2");
         if ended.stderr.contains("--duration") { with("5") } else { ended }
     };
-    let ended = calibrate("--rounds 1");
+    let ended = calibrate(&format!("--rounds 1 --machine {file}"));
+    ended.says(&["wake-up", "cache line", &file]);
+    let machine = std::fs::read_to_string(&file).unwrap();
+    let table: toml::Table = toml::from_str(&machine).unwrap();
+    let constants = table["constants"].as_table().unwrap();
+    for name in ["wake", "library", "copy"] {
+        assert_eq!(constants[name]["origin"].as_str(), Some("measured"), "{machine}");
+    }
+    let is_positive = |value: &toml::Value| {
+        value.as_float().is_some_and(|it| it > 0.0) || value.as_integer().is_some_and(|it| it > 0)
+    };
+    assert!(constants.values().all(|it| is_positive(&it["value"])), "{machine}");
+    let bench = format!("bench tcp-rr --world model --duration 0.01 --json --machine {file}");
+    let result = run_line(&bench).json()["results"][0].clone();
+    assert!(result["environment"]["machine"].as_str().unwrap().contains("this machine"));
     let options = ended.output().lines().find_map(|line| line.strip_prefix("  --")).unwrap();
     let bench = "bench udp-rr --world virtual --duration 0.01 --json";
     let result = run_line(&format!("{bench} --{options}")).json()["results"][0].clone();

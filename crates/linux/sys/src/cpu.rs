@@ -11,9 +11,14 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 /// The processor that everything which this process runs in turns shares; another process probably
 /// has another one. None if the system does not say which there are.
 pub fn of_this_process() -> Option<usize> {
-    let allowed = sched_getaffinity(None).ok()?;
-    let all: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
+    let all = allowed();
     all.get(std::process::id() as usize % all.len().max(1)).copied()
+}
+
+/// The processors that the calling thread may run on; none if the system does not say.
+pub fn allowed() -> Vec<usize> {
+    let Ok(allowed) = sched_getaffinity(None) else { return Vec::new() };
+    (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect()
 }
 
 /// Keeps process `pid`, or the calling thread, and what it starts, on `cpu`.

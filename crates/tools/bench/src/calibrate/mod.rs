@@ -1,4 +1,4 @@
-//! What hosts of this machine cost: the constants of virtual time, measured.
+//! What hosts of this machine cost: the constants of virtual time and of a model, measured.
 //!
 //! As the Open-MX paper did (section IV): packets that the host drops at once, with an interrupt
 //! each and with an interrupt for many. What a packet takes in the receive path of the host then
@@ -12,6 +12,11 @@
 //! Datagrams take the same path and go on, through IP and UDP up to a socket, and that is the
 //! packet cost of everything but MX. What sending costs is the CPU time of a program that sends
 //! frames, for each of them.
+//!
+//! What programs pay beside packets needs no hosts ([`CoreCosts`]).
+
+mod cores;
+mod machine;
 
 use anyhow::{Context, Result};
 use nic::moderation::Moderation;
@@ -27,6 +32,7 @@ use crate::ratio::Spread;
 use crate::scenario::Run;
 use crate::turns::Turns;
 use crate::world::WorldKind;
+pub use cores::CoreCosts;
 use report::progress::Progress;
 
 /// An interrupt for each packet, for some and for many.
@@ -41,6 +47,8 @@ pub struct Calibration {
     pub datagrams: Constants,
     /// Nanoseconds for a frame that is sent.
     pub send_ns: Spread,
+    /// What programs pay beside packets.
+    pub cores: CoreCosts,
     /// Each measurement behind them.
     pub points: Vec<Point>,
     /// Those that have no figures.
@@ -108,6 +116,7 @@ pub fn run(
     privilege: Privilege,
     progress: &Progress,
 ) -> Result<Calibration> {
+    let cores = CoreCosts::measure(rounds)?;
     let (mut points, mut missed) = (Vec::new(), Vec::new());
     let mut environment = None;
     for round in 1..=rounds {
@@ -127,6 +136,7 @@ pub fn run(
         invalid_frames: constants(&points, Experiment::InvalidFrames, rounds)?,
         datagrams: constants(&points, Experiment::Pps, rounds)?,
         send_ns: spread(send.map(|point| point.programs_ns)).context(nothing)?,
+        cores,
         points,
         missed,
         environment: environment.context("nothing was measured; give --rounds 1 or more")?,
