@@ -1,9 +1,12 @@
 //! What the documents and the command itself say that one can type.
 
 use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
 
 use crate::support::documents::{divide, words};
-use crate::support::{Directory, EARMARK, Lab, needs, read, run};
+use crate::support::{Directory, EARMARK, Lab, needs, output, read, run};
 
 /// Names of the subcommands that `--help` lists.
 fn listed() -> Vec<String> {
@@ -103,4 +106,26 @@ fn the_knobs_turn_in_the_order_printed_whatever_the_lab_began_with() {
         }
         lab.end().output();
     }
+}
+
+/// Linux says that it is 2.6, as where a kernel is too old for hosts; the model needs none.
+#[test]
+fn a_demo_without_hosts_is_the_model_and_says_what_is_missing() {
+    let directory = Directory::new();
+    let [report, json] = ["report.html", "demo.json"].map(|name| directory.file(name));
+    let mut command = Command::new("setarch");
+    command.args(["--uname-2.6", EARMARK, "demo", "--report", &report, "--json", &json]);
+    let why = "needs 5.11 or newer";
+    output(&mut command).says(&["In a model", "Beside the bulk flow", why, &report]);
+    let [page, json] = [report, json].map(|file| fs::read_to_string(file).unwrap());
+    let demo: Value = serde_json::from_str(&json).unwrap();
+    let rows = demo["model"]["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 8, "{demo:#}");
+    for traffic in rows.iter().flat_map(|row| [&row["round_trips"], &row["both"]]) {
+        assert!(traffic["latency_us"]["p50"].as_f64() > Some(0.0), "{traffic:#}");
+        assert!(traffic["interrupts_per_s"].as_f64() > Some(0.0), "{traffic:#}");
+    }
+    assert_eq!((demo["rows"].as_array().unwrap().len(), demo["story"].as_str()), (0, Some("")));
+    assert!(demo["not_measured"].as_str().unwrap().contains(why));
+    assert!(page.contains("<svg") && page.contains(why), "{page}");
 }
