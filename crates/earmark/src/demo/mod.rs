@@ -36,7 +36,7 @@ use sys::files::{self, writable};
 /// What the bulk flow writes at a time: the smaller, the more interrupts a NIC can make of it.
 const CHUNK_BYTES: u32 = 16_384;
 
-/// Seconds before each measurement.
+/// Seconds before each measurement of real traffic.
 const WARMUP_S: f64 = 0.15;
 
 /// The space that a report may take.
@@ -49,8 +49,9 @@ const MODEL_TRAFFIC: [Experiment; 2] = [Experiment::TcpRr, Experiment::Mixed];
 
 /// The machine of the model where no option names one.
 const MODEL_MACHINE: &str = "server";
-/// Seconds of simulated time for each strategy and kind of traffic in the model.
-const MODEL_S: f64 = 0.3;
+/// Seconds of simulated time for each strategy and kind of traffic in the model, and before.
+const MODEL_S: f64 = 0.2;
+const MODEL_WARMUP_S: f64 = 0.05;
 
 /// The strategies, in the order of the table.
 const STRATEGIES: [&str; 8] = [
@@ -137,7 +138,7 @@ fn in_model(args: &DemoArgs) -> Result<Findings> {
     let options =
         NicOptions { mark: args.mark.clone(), machine: Some(machine), ..NicOptions::default() };
     let world = ModelWorld::new(&options)?;
-    let measured = measure(&world, MODEL_TRAFFIC, MODEL_S, 1)?;
+    let measured = measure(&world, MODEL_TRAFFIC, (MODEL_WARMUP_S, MODEL_S), 1)?;
     let mut rows = Vec::new();
     for (setting, [round_trips, both]) in measured {
         rows.push(Row { setting, round_trips, bulk: None, both });
@@ -161,7 +162,7 @@ fn on_real_traffic(args: &DemoArgs, live: Live) -> Result<Findings> {
     let cases = f64::from(args.rounds) * (STRATEGIES.len() * TRAFFIC.len()) as f64;
     let seconds = cases * (args.duration + WARMUP_S);
     outln!("On real traffic between two hosts of this machine, for {seconds:.0} s:\n");
-    let measured = measure(&live, TRAFFIC, args.duration, args.rounds)?;
+    let measured = measure(&live, TRAFFIC, (WARMUP_S, args.duration), args.rounds)?;
     live.finish()?;
     let mut rows = Vec::new();
     for (setting, [round_trips, bulk, both]) in measured {
@@ -172,11 +173,11 @@ fn on_real_traffic(args: &DemoArgs, live: Live) -> Result<Findings> {
     Ok(Findings { rows, summary })
 }
 
-/// Each strategy under each of `traffic`, in turns.
+/// Each strategy under each of `traffic`, in turns, for so many seconds after others.
 fn measure<const KINDS: usize>(
     world: &dyn World,
     traffic: [Experiment; KINDS],
-    seconds: f64,
+    (warmup, seconds): (f64, f64),
     rounds: u32,
 ) -> Result<Vec<(String, [Measurement; KINDS])>> {
     let settings: Vec<Moderation> = STRATEGIES
@@ -185,7 +186,7 @@ fn measure<const KINDS: usize>(
         .collect::<Result<_>>()?;
     let options = ExperimentOptions {
         duration: Some(seconds),
-        warmup: Some(WARMUP_S),
+        warmup: Some(warmup),
         bulk_chunk: Some(CHUNK_BYTES),
         ..ExperimentOptions::default()
     };
