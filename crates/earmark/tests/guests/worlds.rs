@@ -34,6 +34,7 @@ fn model_and_guests_agree_about_round_trips() {
     for experiment in ["udp-rr", "tcp-rr", "mx-pingpong", "mx-misorder"] {
         agree(&format!("{experiment} --compare {SETTINGS}"));
     }
+    agree("udp-rr --rate 5000 --compare disabled,delay:75");
     // From the middle on, so that both decide from the same packets.
     agree("udp-rr --strategy disabled --change-to adaptive");
 }

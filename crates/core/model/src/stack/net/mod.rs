@@ -37,6 +37,8 @@ use tcp::{OPTIONS, TcpEnd};
 
 /// Frames with more bytes than this beyond headers have pages attached; what is shorter is copied.
 const ATTACHED: usize = 512;
+/// Looks at the clock when a moment has come: the kernel's for its timer, and one of the program.
+const WAKING: f64 = 4.0;
 /// Bytes of the headers of a TCP segment.
 const HEADERS: usize = ETHERNET + 40 + OPTIONS;
 /// The first port of clients, as in `net.ipv4.ip_local_port_range`.
@@ -412,7 +414,7 @@ impl Stack for NetStack {
                         return step;
                     }
                     if until.is_some_and(|until| until <= now) {
-                        return own(costs.clock, NetAction::Wake);
+                        return own(costs.clock * WAKING, NetAction::Wake);
                     }
                     if !self.run_timers(now, process) {
                         return None;
