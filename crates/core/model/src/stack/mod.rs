@@ -7,7 +7,6 @@
 pub mod driver;
 pub mod joined;
 pub mod mx;
-mod mx_local;
 pub mod mx_program;
 pub mod net;
 

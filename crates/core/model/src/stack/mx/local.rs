@@ -6,7 +6,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::mx::SizedMessage;
+use super::SizedMessage;
 
 /// A message from a process of the same host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

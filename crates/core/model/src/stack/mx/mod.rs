@@ -6,6 +6,11 @@
 //! to a ring, which the process polls. With a library, all goes to the ring, and the process sleeps
 //! while that is empty.
 
+mod frames;
+mod local;
+mod program;
+mod setup;
+
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -13,20 +18,21 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::mem::{replace, take};
 
-use base::time::{Duration, Instant};
-use mx::address::{Address, NicId};
-use mx::buffers::{Sink, Source};
-use mx::config::{Config, ConfigError};
+use base::time::Instant;
+use mx::address::NicId;
 use mx::endpoint::Endpoint;
 use mx::ids::{PeerId, SendId};
 use mx::matching::Match;
 use mx::status::Event;
-use mx::wire::{self, Body};
+use mx::wire;
 
-use super::mx_local::{LocalInbox, LocalMessage};
 use super::{KernelFrame, Process, Stack, Step, StepAction, Work};
 use crate::device::Frame;
-use crate::machine::{Costs, Machine, MxSide};
+use crate::machine::Costs;
+use frames::{Kind, kind_of};
+use local::{LocalInbox, LocalMessage};
+pub use program::{EndpointSpec, HEAD, MxProgram, Next, SizedMessage};
+pub use setup::stacks;
 
 /// Bytes of a page.
 const PAGE: u64 = 4_096;
@@ -41,127 +47,9 @@ const WAKING: u32 = 2;
 const ENDING: u32 = 2;
 const SENDING: u32 = 2;
 const GOING_TO_SLEEP: u32 = 3;
-
-/// How many bytes of a message exist: programs look at no others.
-pub const HEAD: usize = 32;
-
-/// A message, or the place for one, of which only the first [`HEAD`] bytes are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SizedMessage {
-    /// Bytes of it.
-    pub length: u64,
-    /// The first of them.
-    pub head: [u8; HEAD],
-}
-
-impl SizedMessage {
-    /// One of zeros.
-    pub const fn of(length: u64) -> Self {
-        Self { length, head: [0; HEAD] }
-    }
-}
-
-impl Source for SizedMessage {
-    fn length(&self) -> u64 {
-        self.length
-    }
-
-    fn read(&self, offset: u64, into: &mut [u8]) {
-        into.fill(0);
-        let head = self.head.get(offset as usize..).unwrap_or_default();
-        let count = head.len().min(into.len());
-        into[..count].copy_from_slice(&head[..count]);
-    }
-}
-
-impl Sink for SizedMessage {
-    fn capacity(&self) -> u64 {
-        self.length
-    }
-
-    fn write(&mut self, offset: u64, from: &[u8]) {
-        let head = self.head.get_mut(offset as usize..).unwrap_or_default();
-        let count = head.len().min(from.len());
-        head[..count].copy_from_slice(&from[..count]);
-    }
-}
-
 /// The context of receives that are posted again and again, and of those that a program posts.
 const STANDING: u64 = 0;
 const ONCE: u64 = 1;
-
-/// What a program does next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// It sends a message to the peer of this number.
-    Send {
-        /// The number, in the order of [`EndpointSpec::peers`].
-        peer: usize,
-        /// The match information that it goes with.
-        match_info: u64,
-        /// How long it is, and how it begins.
-        message: SizedMessage,
-    },
-    /// It posts a receive, which takes no time. Endpoints without [`EndpointSpec::receives`] get
-    /// nothing else.
-    Receive {
-        /// The number of the peer that the message comes from.
-        peer: usize,
-        /// The match information that it comes with.
-        match_info: u64,
-        /// Bytes of the longest message.
-        length: u64,
-    },
-    /// It computes for so long.
-    Compute(Duration),
-    /// It waits for a message, for one of its own to be out, or for [`MxProgram::until`].
-    Wait,
-}
-
-/// A program at an endpoint, as a state machine without I/O.
-pub trait MxProgram: Any {
-    /// What it does next. Each answer but [`Next::Wait`] is carried out before the next call.
-    fn next(&mut self, now: Instant) -> Next;
-
-    /// The message was handed over, the `number`th from 0; so many of this program are on their
-    /// way.
-    fn sent(&mut self, now: Instant, number: u64, outstanding: usize);
-
-    /// The `number`th message of its own is out, and its memory is free again.
-    fn drained(&mut self, now: Instant, number: u64, outstanding: usize);
-
-    /// A message has come from the peer of this number, with this match information.
-    fn received(&mut self, now: Instant, peer: usize, match_info: u64, message: SizedMessage);
-
-    /// It has computed.
-    fn computed(&mut self);
-
-    /// Whether it is of interest when messages of its own are out.
-    fn wants_ends(&self) -> bool {
-        true
-    }
-
-    /// When it goes on if nothing comes before.
-    fn until(&self) -> Option<Instant>;
-}
-
-/// An endpoint, and the program that has it.
-pub struct EndpointSpec {
-    /// The number of its host.
-    pub host: usize,
-    /// The core that the program is bound to.
-    pub core: usize,
-    /// Its number on the host.
-    pub endpoint: u8,
-    /// How the engine is set.
-    pub config: Config,
-    /// Those it talks to, as indices of the list of endpoints.
-    pub peers: Vec<usize>,
-    /// Receives that are always posted, and bytes of the longest message.
-    pub receives: (usize, u64),
-    /// What it does.
-    pub program: Box<dyn MxProgram>,
-}
 
 /// What a process does on its own.
 #[derive(Debug)]
@@ -226,95 +114,6 @@ pub struct MxStack {
 pub(crate) const fn nic_of(host: usize) -> NicId {
     let [high, low] = (host as u16).to_be_bytes();
     NicId([2, 0, 0, 0, high, low])
-}
-
-/// The stacks of `hosts` hosts of a machine with these endpoints, connected.
-///
-/// # Errors
-/// A setting of an endpoint that is out of range.
-pub fn stacks(
-    hosts: usize,
-    machine: &Machine,
-    endpoints: Vec<EndpointSpec>,
-) -> Result<Vec<MxStack>, ConfigError> {
-    let address = |spec: &EndpointSpec| Address { nic: nic_of(spec.host), endpoint: spec.endpoint };
-    let addresses: Vec<Address> = endpoints.iter().map(address).collect();
-    let in_kernel = machine.mx == MxSide::Kernel;
-    let mut stacks: Vec<MxStack> = (0..hosts)
-        .map(|host| MxStack {
-            nic: nic_of(host),
-            processes: Vec::new(),
-            channels: Vec::new(),
-            registers_late: machine.registers_late,
-            in_kernel,
-        })
-        .collect();
-    let mut names = Vec::new();
-    for (number, spec) in endpoints.into_iter().enumerate() {
-        let stack = &mut stacks[spec.host];
-        names.push((spec.host, stack.channels.len(), spec.peers.clone()));
-        let mut engine = Endpoint::new(spec.config, addresses[number], 7 + number as u64)?;
-        let (count, bytes) = spec.receives;
-        for _ in 0..count {
-            // It is not closing, and the match is one.
-            let _ =
-                engine.irecv(Instant::ZERO, None, Match::ANY, SizedMessage::of(bytes), STANDING);
-        }
-        stack.processes.push(Process { core: spec.core, blocks: !in_kernel });
-        stack.channels.push(Channel {
-            engine,
-            number: spec.endpoint,
-            peers: Vec::new(),
-            program: spec.program,
-            ring: VecDeque::new(),
-            local: LocalInbox::new(count > 0),
-            kernel_sends: false,
-            process_sends: false,
-            outstanding: 0,
-            sent: 0,
-            pages: Pages::default(),
-            held: Vec::new(),
-            looks: 0,
-            is_awake: false,
-            has_handled: false,
-        });
-    }
-    connect(&mut stacks, &names, &addresses);
-    Ok(stacks)
-}
-
-/// Connects the endpoints, which takes no time.
-fn connect(stacks: &mut [MxStack], names: &[(usize, usize, Vec<usize>)], addresses: &[Address]) {
-    let now = Instant::ZERO;
-    for (host, channel, peers) in names {
-        let Channel { engine, peers: known, local, .. } = &mut stacks[*host].channels[*channel];
-        for (of, process, _) in peers.iter().map(|to| &names[*to]) {
-            local.add_peer((of == host).then_some(*process));
-        }
-        let second = Duration::from_millis(1_000);
-        known.extend(
-            peers.iter().filter_map(|to| engine.connect(now, addresses[*to], 0, second).ok()),
-        );
-    }
-    let mut frame = [0; 1 << 14];
-    let mut was_quiet = false;
-    while !was_quiet {
-        was_quiet = true;
-        for (host, channel, _) in names {
-            while let Some(out) = stacks[*host].channels[*channel].engine.transmit(now, &mut frame)
-            {
-                was_quiet = false;
-                let from = stacks[*host].nic;
-                let to =
-                    addresses.iter().position(|it| it.nic == out.to && it.endpoint == out.endpoint);
-                let Some((host, channel, _)) = to.map(|to| &names[to]) else { continue };
-                let engine = &mut stacks[*host].channels[*channel].engine;
-                engine.handle_frame(now, from, &frame[..out.length]);
-            }
-        }
-    }
-    let channels = stacks.iter_mut().flat_map(|stack| &mut stack.channels);
-    channels.for_each(|channel| while channel.engine.poll_event().is_some() {});
 }
 
 impl Channel {
@@ -393,49 +192,6 @@ impl Channel {
             }
             Event::Connected(..) | Event::Lost(..) => {}
         }
-    }
-}
-
-/// What a frame is, with the bytes of a message in it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
-    Pull,
-    Reply(f64),
-    Medium(f64),
-    Small(f64),
-    /// The whole message.
-    Rendezvous(u64),
-    Control,
-    Invalid,
-}
-
-fn kind_of(frame: &[u8]) -> Kind {
-    match wire::parse(&frame[ETHERNET..]) {
-        Ok((_, Body::Pull(_))) => Kind::Pull,
-        Ok((_, Body::Reply { data, .. })) => Kind::Reply(data.len() as f64),
-        Ok((_, Body::Medium { data, .. })) => Kind::Medium(data.len() as f64),
-        Ok((_, Body::Small(_, data))) => Kind::Small(data.len() as f64),
-        Ok((_, Body::Rendezvous { total, .. })) => Kind::Rendezvous(total),
-        Ok(_) => Kind::Control,
-        Err(_) => Kind::Invalid,
-    }
-}
-
-impl Kind {
-    const fn bytes(self) -> f64 {
-        match self {
-            Self::Reply(bytes) | Self::Medium(bytes) | Self::Small(bytes) => bytes,
-            _ => 0.0,
-        }
-    }
-
-    /// Short messages are copied into their frames; of others pages are attached.
-    fn send_ns(self, costs: &Costs) -> f64 {
-        costs.send
-            + match self {
-                Self::Medium(_) | Self::Reply(_) => costs.attach,
-                _ => costs.copy * self.bytes(),
-            }
     }
 }
 
