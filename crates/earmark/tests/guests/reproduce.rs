@@ -53,14 +53,13 @@ fn a_clock_is_off_by_half_of_a_hold() {
 
 #[test]
 fn what_a_constant_was_set_from_proves_nothing() {
-    needs!("guests");
     let (outcome, _) = reproduce("openmx/invalid");
     let each = number(&outcome, "an interrupt each");
     assert_eq!(each["verdict"], "set", "{each:#}");
-    assert!((each["ours"].as_f64().unwrap() - 965.0).abs() < 1.0, "{each:#}");
+    assert!((each["ours"].as_f64().unwrap() / 965.0 - 1.0).abs() < 0.02, "{each:#}");
     let bound = number(&outcome, "all on one core");
-    assert_eq!((&bound["verdict"], bound["ours"].is_null()), (&"not-made".into(), true));
-    assert_eq!(outcome["tally"]["agree"], 0);
+    assert!(bound["ours"].as_f64().unwrap() < 0.0, "{bound:#}");
+    assert_eq!(outcome["tally"]["set"], 2);
 }
 
 #[test]
