@@ -42,6 +42,8 @@ pub(crate) struct Core {
     pub(crate) debt: u64,
     /// Processes have their turn, though there are softirqs.
     pub(crate) yields: bool,
+    /// What is left of the work of the process that runs when its turn is over.
+    pub(crate) rest: Duration,
     /// Since when it has had nothing to do, and no process that polls.
     pub(crate) idle_since: Option<Instant>,
     /// Nanoseconds in handlers and softirqs, and in processes.

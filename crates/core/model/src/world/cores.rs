@@ -57,8 +57,9 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
         match &mut state.running {
             None => {}
             Some((Running::Process(process, false), ends)) => {
-                state.preempted = Some((*process, ends.since(self.now)));
-                state.busy.processes -= ends.since(self.now).as_nanos();
+                let left = ends.since(self.now);
+                state.preempted = Some((*process, left + take(&mut state.rest)));
+                state.busy.processes -= left.as_nanos();
             }
             Some((_, ends)) => {
                 // Softirqs are held back; the handler is paid for here.
@@ -100,6 +101,12 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
             Running::Handler(cause) => self.handled(host, core, cause),
             Running::Poll(queue) => self.polled(host, core, queue),
             Running::Process(process, _) => {
+                let state = &mut self.hosts[host].cores[core];
+                let rest = take(&mut state.rest);
+                if rest > Duration::ZERO {
+                    state.preempted = Some((process, rest));
+                    return;
+                }
                 match self.hosts[host].states[process].action.take() {
                     Some(StepAction::Send(frame)) => {
                         let number = self.hosts[host].states[process].number;
@@ -209,7 +216,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
     /// Goes on with the process that was pre-empted, or with the next one that has work.
     fn begin_process(&mut self, host: usize, core: usize) -> bool {
         if let Some((process, left)) = self.hosts[host].cores[core].preempted.take() {
-            self.begin(host, core, Running::Process(process, false), left);
+            self.begin_turn(host, core, process, left);
             return true;
         }
         for _ in 0..self.hosts[host].cores[core].processes.len() {
@@ -289,8 +296,21 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
         }
         state.action = Some(action);
         let lasts = self.vary(host, ns);
-        self.begin(host, core, Running::Process(process, sends), lasts);
+        if sends {
+            self.begin(host, core, Running::Process(process, true), lasts);
+        } else {
+            self.begin_turn(host, core, process, lasts);
+        }
         true
+    }
+
+    /// Lets a process work; beside softirqs, until it has made up for what they had.
+    fn begin_turn(&mut self, host: usize, core: usize, process: usize, lasts: Duration) {
+        let state = &mut self.hosts[host].cores[core];
+        let most = if state.yields { Duration::from_nanos(state.debt) } else { lasts };
+        let turn = lasts.min(most);
+        state.rest = Duration::from_nanos(lasts.as_nanos() - turn.as_nanos());
+        self.begin(host, core, Running::Process(process, false), turn);
     }
 
     /// A time that varies. What is long is a sum of many pieces.
