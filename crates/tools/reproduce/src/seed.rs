@@ -378,7 +378,8 @@ mod tests {
 
     #[test]
     fn what_a_run_has_of_its_machine_is_a_constant_or_what_the_document_varies() {
-        const VARIED: [&str; 5] = ["strategy", "link-rate", "nic", "driver-options", "ports"];
+        const VARIED: [&str; 6] =
+            ["strategy", "link-rate", "nic", "driver-options", "ports", "machine"];
         for seed in Seed::all().unwrap() {
             for part in &seed.parts {
                 for (name, run) in &part.runs {
