@@ -39,7 +39,7 @@ pub(crate) const SCHEMA: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Journal {
-    /// The version of the layout, [`SCHEMA`].
+    /// The version of the layout, `SCHEMA`.
     pub schema: u32,
     /// The boot in which it was written, as `/proc/sys/kernel/random/boot_id` has it.
     pub boot: String,

@@ -3,7 +3,7 @@
 //! # Theory of operation
 //!
 //! On the far host runs `earmark serve`. Each connection to it is one agent: both sides show that
-//! they have the pairing code ([`code`], `channel`), the first text is the agent's specification in
+//! they have the pairing code (`code`, `channel`), the first text is the agent's specification in
 //! JSON, and from then on the connection is the agent's standard input and output, as a local
 //! parent would have them (`bench::agent`). LocalHost, `earmark at HOST:PORT agent JSON` is the
 //! other end, a child that stands for the far agent as `ssh` would; what starts agents need not

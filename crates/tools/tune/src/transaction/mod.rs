@@ -13,7 +13,7 @@
 //!
 //! An error, or the end of the function that holds a [`Transaction`], undoes it. Ctrl-C and signals
 //! set a flag that all work looks at ([`sys::ctrl_c`]). SIGKILL is the guard's
-//! business, and so is a process that is stopped: [`Transaction::check_in_force`] says whether the
+//! business, and so is a process that is stopped: `Transaction::check_in_force` says whether the
 //! guard has acted. Where guard and process are killed together, the next command undoes the change
 //! ([`super::recover`]).
 
@@ -324,7 +324,7 @@ impl<'a> Transaction<'a> {
     ///
     /// # Errors
     /// If the device is not as it was; the journal remembers how that is. Or if it was undone
-    /// before, as [`check_in_force`](Self::check_in_force) has it.
+    /// before, as `check_in_force` has it.
     pub fn undo(mut self) -> Result<()> {
         let was_in_force = self.check_in_force();
         self.close()?;

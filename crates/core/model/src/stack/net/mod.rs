@@ -10,7 +10,7 @@
 //! | a packet | `packet`, `handler`; one of no known protocol `packet` alone |
 //! | a call, with what the program does | `library`, `copy` a byte; `clock` before it sends |
 //! | a segment of TCP, received or sent | `clock` as well |
-//! | a frame that is sent | `send`, and `attach` if it has more than [512 bytes](ATTACHED) |
+//! | a frame that is sent | `send`, and `attach` if it has more than 512 bytes of payload |
 //!
 //! Connections are made before the simulation begins, and all hosts know each other's addresses.
 
