@@ -219,7 +219,10 @@ impl Engine {
             What::Sent { .. } | What::Took { .. } => {}
             What::Copied { packet } => return self.copied(event, packet),
             What::CallExit => return self.exit(at, task),
-            What::Lost { count } => self.lost(count),
+            What::Lost { count } => {
+                self.untracked.lost_events += count;
+                self.pause();
+            }
         }
         None
     }
@@ -234,11 +237,6 @@ impl Engine {
         self.arrivals.clear();
         self.packets.clear();
         self.leaving.clear();
-    }
-
-    fn lost(&mut self, count: u64) {
-        self.untracked.lost_events += count;
-        self.pause();
     }
 
     fn interrupted(&mut self, event: &TraceEvent) {
@@ -337,10 +335,12 @@ impl Engine {
         }
     }
 
+    fn call(&mut self, task: u32) -> Option<&mut SystemCall> {
+        self.tasks.get_mut(&task)?.call.as_mut()
+    }
+
     fn queued(&mut self, at: u64, task: u32, packet: u64) {
-        let Some(call) = self.tasks.get_mut(&task).and_then(|task| task.call.as_mut()) else {
-            return;
-        };
+        let Some(call) = self.call(task) else { return };
         if call.departure.queued.is_none() {
             call.departure.queued = Some(at);
             let enter = call.enter;
@@ -351,8 +351,7 @@ impl Engine {
     /// Notes something of a packet that leaves, in the call or, if that is over, in the request.
     fn leaves(&mut self, packet: u64, note: impl Fn(&mut Departure)) {
         let Some((task, enter)) = self.leaving.get(&packet).copied() else { return };
-        let call = self.tasks.get_mut(&task).and_then(|task| task.call.as_mut());
-        if let Some(call) = call.filter(|call| call.enter == enter) {
+        if let Some(call) = self.call(task).filter(|call| call.enter == enter) {
             note(&mut call.departure);
         }
         for socket in self.sockets.values_mut() {
@@ -380,7 +379,7 @@ impl Engine {
     }
 
     fn took(&mut self, task: u32, socket: u64) {
-        let Some(call) = self.tasks.get(&task).and_then(|task| task.call.as_ref()) else { return };
+        let Some(call) = self.call(task) else { return };
         let (enter, fd, copied) = (call.enter, call.fd, call.copied);
         let known = self.sockets.entry(socket).or_default();
         let asked = known.asked.take();
@@ -409,7 +408,7 @@ impl Engine {
             take: (enter, 0),
         };
         self.sockets.entry(socket).or_default().taken = Some(answers);
-        if let Some(call) = self.tasks.get_mut(&task).and_then(|task| task.call.as_mut()) {
+        if let Some(call) = self.call(task) {
             call.taking = Some(socket);
             call.ending = asked.map(|(departure, ..)| Path {
                 role: Role::Asks,
@@ -444,8 +443,7 @@ impl Engine {
             }
             return Some(self.reception(event, 0, arrival));
         }
-        let call = self.tasks.get_mut(&event.task).and_then(|task| task.call.as_mut())?;
-        call.copied.get_or_insert(packet);
+        self.call(event.task)?.copied.get_or_insert(packet);
         None
     }
 

@@ -61,21 +61,17 @@ const STALE: u16 = MAX_RING;
 pub(super) const MAX_RING: u16 = 0x4000;
 
 /// Which rule the device broke.
+#[expect(missing_docs, reason = "the messages say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RingError {
-    /// It used more buffers than it was given.
     #[error("its used index is {0} ahead, with {1} buffers given")]
     Index(u16, u16),
-    /// It used a buffer that it was not given.
     #[error("it used buffer {0}, which it does not have")]
     Buffer(u32),
-    /// It wrote more than fits, or less than a header.
     #[error("it wrote {0} bytes, where {1} to {2} fit")]
     Length(u32, u32, u32),
-    /// It spread a frame over more buffers than it used.
     #[error("it spread a frame over {0} buffers and used {1}")]
     Merge(u16, u16),
-    /// It was found broken before.
     #[error("it was broken before")]
     Before,
 }

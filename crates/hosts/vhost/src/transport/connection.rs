@@ -15,19 +15,15 @@ use super::reaper::ForeignFd;
 /// Why no more can be had from the peer.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectionError {
-    /// It has closed the connection.
     #[error("the guest has disconnected")]
     Closed,
     /// It sent what is no message.
     #[error(transparent)]
     Message(#[from] MessageError),
-    /// More file descriptors than any message has.
     #[error("a vhost-user message came with more than {MAX_REGIONS} file descriptors")]
     TooManyDescriptors,
-    /// It does not read what it is sent.
     #[error("the guest does not read its replies")]
     Full,
-    /// The socket fails.
     #[error("vhost-user socket: {0}")]
     Io(#[from] io::Error),
 }

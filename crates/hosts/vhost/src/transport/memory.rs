@@ -28,30 +28,24 @@ use sys::memory::CACHE_LINE;
 use sys::page;
 
 /// Why memory cannot be had, or an address is none of the guest's.
+#[expect(missing_docs, reason = "the messages say it")]
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
-    /// Not one file descriptor for each region.
     #[error("a memory table of {0} regions came with {1} file descriptors")]
     Descriptors(usize, usize),
-    /// An empty region, or one that runs past the last address.
     #[error("memory region {0} is empty or runs past the end of the address space")]
     Bounds(usize),
-    /// A region of a file that ends before it.
     #[error("memory region {0} is longer than its file")]
     Truncated(usize),
-    /// A file that could keep the NIC waiting.
     #[error(
         "memory region {0} is no file of memory; give the guest memory from memfd, /dev/shm or \
          hugetlbfs"
     )]
     NoMemory(usize),
-    /// The kernel refuses.
     #[error("map memory region {0}: {1}")]
     Map(usize, io::Error),
-    /// An address that no region has.
     #[error("{1} bytes at {0:#x} are not in guest memory")]
     Address(u64, u64),
-    /// An address that is not a multiple of what it has to be.
     #[error("{0:#x} is not aligned to {1} bytes")]
     Alignment(u64, usize),
 }

@@ -19,3 +19,4 @@ pub mod ring;
 pub mod session;
 mod sigbus;
 mod signal;
+mod violation;

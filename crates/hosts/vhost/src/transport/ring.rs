@@ -49,30 +49,23 @@ const INDEX: usize = 1;
 const ELEMENTS: usize = 2;
 
 /// What a driver did wrong.
+#[expect(missing_docs, reason = "the messages say it")]
 #[derive(Debug, thiserror::Error)]
 pub enum RingError {
-    /// A size that is no power of two, or out of range.
     #[error("a ring of {0} descriptors; powers of two up to {MAX_SIZE} are possible")]
     Size(u32),
-    /// An address that is none.
     #[error("{0}: {1}")]
     Memory(&'static str, MemoryError),
-    /// More buffers than the ring holds.
     #[error("{0} buffers are available in a ring of {1}")]
     TooMany(u16, u16),
-    /// A descriptor beyond the table.
     #[error("descriptor {0} in a table of {1}")]
     Index(u16, usize),
-    /// A chain that does not end.
     #[error("a chain of more than {0} descriptors")]
     Endless(usize),
-    /// A table inside a table, or one that is only a part of a chain.
     #[error("an indirect descriptor inside a table or before another descriptor")]
     Nested,
-    /// A table that is no table.
     #[error("an indirect table of {0} bytes; it has 16 for each descriptor, and at least one")]
     Table(u32),
-    /// Something to read after something to write.
     #[error("a descriptor for the device to read after one for it to write")]
     Order,
 }

@@ -13,17 +13,17 @@ use rustix::event::epoll;
 use virtio_bindings::virtio_config::VIRTIO_F_VERSION_1;
 use virtio_bindings::virtio_ring::VIRTIO_RING_F_EVENT_IDX;
 
-use super::connection::{Connection, ConnectionError};
-use super::memory::{Memory, MemoryError};
+use super::connection::Connection;
+use super::memory::Memory;
 use super::message::{
-    self, Config, F_PROTOCOL_FEATURES, FrontendRequest, Header, MessageError,
-    PROTOCOL_F_INBAND_NOTIFICATIONS, PROTOCOL_F_REPLY_ACK, Region, VringAddress, VringFd,
-    VringState,
+    self, Config, F_PROTOCOL_FEATURES, FrontendRequest, Header, PROTOCOL_F_INBAND_NOTIFICATIONS,
+    PROTOCOL_F_REPLY_ACK, Region, VringAddress, VringFd, VringState,
 };
 use super::notify::{Call, Watched};
 use super::reaper::{ForeignFd, Reaper};
-use super::ring::{Ring, RingError};
+use super::ring::Ring;
 use super::signal::{Signals, is_unix_socket};
+pub use super::violation::ProtocolViolation;
 
 /// The rings are as virtio 1.0 has them, and packets have the header of 12 bytes.
 pub const VERSION_1: u64 = 1 << VIRTIO_F_VERSION_1;
@@ -43,59 +43,6 @@ pub struct SessionSettings {
     pub queue_number: u16,
     /// Its configuration space; what lies beyond reads as zero.
     pub config: Vec<u8>,
-}
-
-/// What a frontend or its guest did that costs it the port.
-#[derive(Debug, thiserror::Error)]
-pub enum ProtocolViolation {
-    /// The connection ended, or carries nonsense.
-    #[error(transparent)]
-    Connection(#[from] ConnectionError),
-    /// A message is none.
-    #[error(transparent)]
-    Message(#[from] MessageError),
-    /// A request of another protocol.
-    #[error("vhost-user request {0} is unknown here, and an unknown answer may be expected")]
-    Unknown(u32),
-    /// Features that were not offered.
-    #[error("the guest takes features {0:#x}, which were not offered")]
-    Features(u64),
-    /// A driver from before virtio 1.0.
-    #[error("the guest's driver does not speak virtio 1.0; a newer one is needed")]
-    Legacy,
-    /// A ring that the device does not have.
-    #[error("{0} is about ring {1}; there are {2}")]
-    NoSuchRing(String, u32, usize),
-    /// Too many or too few descriptors.
-    #[error("{0} came with {1} file descriptors")]
-    Descriptors(String, usize),
-    /// A descriptor that cannot be used.
-    #[error("{0} of ring {1}: {2}")]
-    Descriptor(&'static str, usize, io::Error),
-    /// A base that is no index.
-    #[error("ring {0} begins at {1}; indices have 16 bits")]
-    Base(u32, u32),
-    /// Memory that cannot be had.
-    #[error("guest memory: {0}")]
-    Memory(#[from] MemoryError),
-    /// The guest broke the rules of a ring.
-    #[error("ring {0}: {1}")]
-    Ring(usize, RingError),
-    /// The guest shortened the file of its memory.
-    #[error("the guest has taken memory away that it had shared")]
-    Poisoned,
-    /// The process that connected has ended; a socket that it passed may keep its connection open.
-    #[error("the frontend's process has ended")]
-    Ended,
-    /// The guest has its device read or write where it has no memory.
-    #[error("the device was to use memory that the guest has not: {0}")]
-    Dma(MemoryError),
-    /// More to close than the reaper keeps up with.
-    #[error("the frontend passes descriptors faster than they can be closed")]
-    Unclosed,
-    /// The owner of the port wants it so.
-    #[error("evicted")]
-    Evicted,
 }
 
 /// What to send back, and when.

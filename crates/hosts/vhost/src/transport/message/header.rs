@@ -24,21 +24,17 @@ pub(super) const FLAG_REPLY: u32 = 1 << 2;
 pub(super) const FLAG_NEED_REPLY: u32 = 1 << 3;
 
 /// Why bytes are no message.
+#[expect(missing_docs, reason = "the messages say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
-    /// Another version of the protocol.
     #[error("a vhost-user message has flags {0:#x}: not version 1 of the protocol")]
     Version(u32),
-    /// A payload longer than [`MAX_PAYLOAD`].
     #[error("vhost-user message {0} announces {1} bytes; the longest known has 264")]
     TooLong(u32, u32),
-    /// A payload that ends before its last field.
     #[error("vhost-user message {0} has {1} bytes, too few for its fields")]
     TooShort(u32, usize),
-    /// A memory table with no region, or with more than [`MAX_REGIONS`].
     #[error("a vhost-user memory table has {0} regions; 1 to {MAX_REGIONS} are possible")]
     Regions(u32),
-    /// More configuration than there is.
     #[error("a vhost-user message is about {0} bytes of configuration; {MAX_CONFIG} at most")]
     Config(u32),
 }
