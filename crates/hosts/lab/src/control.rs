@@ -86,7 +86,6 @@ impl Drop for Server {
     }
 }
 
-/// Answers clients one by one, until the socket is shut down.
 fn serve(listener: &UnixListener, plane: &Weak<Handle>, instance: u64) {
     while let Some(stream) = peer::accept(listener) {
         let Some(plane) = plane.upgrade() else { return };
@@ -127,7 +126,6 @@ fn number_of(plane: &mut DataPlane, port: &str) -> Result<usize> {
     number.ok_or_else(|| anyhow!("no port {port}; there are {}", names.join(", ")))
 }
 
-/// Disconnects what is connected to a port, so that another frontend may come.
 fn evict(plane: &mut DataPlane, port: &str) -> Result<()> {
     let number = number_of(plane, port)?;
     let snapshot = plane.snapshot();
@@ -154,7 +152,6 @@ struct Change {
 }
 
 impl Change {
-    /// Reads settings, by the names that `earmark nic set` has for them.
     fn read(settings: &[(String, String)]) -> Result<Self> {
         let mut change = Self::default();
         for (name, value) in settings {
@@ -238,7 +235,6 @@ pub fn set(
     Ok(())
 }
 
-/// Reads one parameter of `ethtool -C` into `change`.
 fn read_parameter(change: &mut Coalesce, name: &str, value: &str) -> Result<()> {
     let number = |unit: Unit, max: u32| -> Result<Option<u32>> {
         let number = unit.read_whole(value, 0..=max.into());

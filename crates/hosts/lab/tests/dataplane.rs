@@ -109,13 +109,11 @@ impl Stack for StackEnd {
     }
 }
 
-/// Two fake hosts and the plane between them.
 struct PlaneBench {
     hosts: [Arc<FakeHost>; 2],
     plane: Handle,
 }
 
-/// What differs from bench to bench.
 #[derive(Clone)]
 struct BenchSettings {
     port: PortSettings,

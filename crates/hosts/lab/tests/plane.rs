@@ -113,7 +113,6 @@ fn slow(moderation: &str) -> ([Host; 2], Plane) {
     (hosts, plane)
 }
 
-/// Sends frames from the first host at a moment.
 fn send_at(hosts: &[Host; 2], plane: &mut Plane, now: Instant, frames: Vec<Vec<u8>>) {
     run_until(plane, now);
     hosts[0].send(frames);
@@ -121,7 +120,6 @@ fn send_at(hosts: &[Host; 2], plane: &mut Plane, now: Instant, frames: Vec<Vec<u
     run_until(plane, now);
 }
 
-/// When each frame came to the second host.
 fn arrivals(hosts: &[Host; 2]) -> Vec<Instant> {
     hosts[1].0.lock().unwrap().received.iter().map(|(now, _)| *now).collect()
 }

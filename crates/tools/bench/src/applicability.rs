@@ -71,17 +71,14 @@ pub(crate) struct Applicability {
 
 pub(crate) const ALL: Applicability = Applicability { places: &[], experiments: &[] };
 
-/// Taken in these places only.
 pub(crate) const fn only_in(places: &'static [HostKind]) -> Applicability {
     Applicability { places, ..ALL }
 }
 
-/// Taken by the experiments of these lists only.
 pub(crate) const fn only_for(experiments: &'static [&'static [Experiment]]) -> Applicability {
     Applicability { experiments, ..ALL }
 }
 
-/// Taken by the experiments of these lists only, and in these places only.
 pub(crate) const fn only_for_in(
     experiments: &'static [&'static [Experiment]],
     places: &'static [HostKind],

@@ -24,7 +24,6 @@ use report::progress::Progress;
 /// How often each setting has its turn where several are compared.
 const USUAL_ROUNDS: u32 = 3;
 
-/// One cell of the matrix that is measured.
 pub(crate) struct Cell {
     pub(crate) moderation: Moderation,
     pub(crate) clients: Option<u32>,
@@ -135,7 +134,6 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// The numbers of the cases that `shard` has.
     fn cases_of(&self, shard: Shard) -> impl Iterator<Item = u64> {
         (self.first..self.first + self.cases()).filter(move |case| shard.has(*case))
     }

@@ -136,7 +136,6 @@ pub(crate) enum Far {
 /// How much faster, in microseconds, something has to be to count: less is the noise of schedulers.
 const NOTABLE: f64 = 25.0;
 
-/// Times of the stages, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Times {
     /// From our NIC until the interrupt for the answer, typically.

@@ -19,7 +19,6 @@ use super::verdict::VerdictInput;
 use super::{hold, stamped};
 use netdev::routes;
 
-/// The name of the thread that asks.
 const ASKS: &str = "earmark-asks";
 
 /// Windows of tracing have room for so many requests, more than a report needs, unless they would

@@ -44,7 +44,6 @@ impl Names {
     }
 }
 
-/// What the socket of a TCP client is called.
 fn asks(peer: SocketAddr) -> String {
     format!("TCP requests to {peer}")
 }

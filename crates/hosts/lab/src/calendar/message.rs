@@ -3,7 +3,6 @@
 //! Each has 16 bytes and goes in both directions (Linux, `include/uapi/linux/um_timetravel.h`).
 //! Every message is answered by an ACK with its number, those of the calendar included.
 
-/// The size of a message.
 pub(super) const SIZE: usize = 16;
 
 /// What a message is about.

@@ -15,9 +15,7 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 const VERSION: u32 = 2;
-/// The length of the header.
 const HEADER: usize = 4_096;
-/// The length of what a client has.
 const CLIENT: usize = 128;
 
 const AT_VERSION: usize = 0;

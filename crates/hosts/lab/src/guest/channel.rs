@@ -20,7 +20,6 @@ pub(super) const MAX_FRAME: usize = 1 << 20;
 /// What the guest says before its first frame. Its console may have said something else before.
 pub(super) const GREETING: &[u8] = b"\0earmark guest 1\0";
 
-/// Both directions of a connection.
 #[derive(Debug)]
 pub(super) struct Channel {
     input: OwnedFd,
@@ -75,7 +74,6 @@ impl Channel {
         }
     }
 
-    /// Sends as much as goes and is allowed.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         while self.output().is_some() {
             let bytes = self.outbox.as_slices().0;

@@ -151,7 +151,6 @@ fn give_up_capabilities() -> rustix::io::Result<()> {
     set_no_new_privs(true)
 }
 
-/// System calls that are refused.
 const REFUSED: [libc::c_long; 15] = [
     libc::SYS_unshare,
     libc::SYS_setns,

@@ -32,7 +32,6 @@ const CHUNK: usize = 4096;
 /// Signals that a terminal sends to a whole process group.
 const OF_TERMINALS: [i32; 3] = [SIGINT, SIGQUIT, SIGHUP];
 
-/// Signals that are passed on, unless they are ignored.
 const PASSED_ON: [i32; 7] = [SIGINT, SIGQUIT, SIGHUP, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH];
 
 /// Why a proxy could not do its work, and the exit status that shells give in this case.
@@ -95,7 +94,6 @@ impl Drop for RawTerminal {
     }
 }
 
-/// How the work ended.
 enum Ending {
     Exited(i32),
     Failed(i32),
@@ -308,7 +306,6 @@ fn descriptor(stream: OutputStream) -> BorrowedFd<'static> {
     }
 }
 
-/// The size of our terminal.
 fn size() -> Size {
     let size = tcgetwinsize(stdin()).ok();
     size.map_or(Size { rows: 24, columns: 80 }, |size| Size {

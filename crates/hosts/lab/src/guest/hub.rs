@@ -64,9 +64,7 @@ pub(super) struct Ends {
     /// The process that is the guest's kernel. Helpers of it may outlive it and keep its console
     /// open, so that alone does not tell its end.
     pub(super) kernel: OwnedFd,
-    /// What the console says.
     pub(super) from_guest: OwnedFd,
-    /// What the console reads.
     pub(super) to_guest: OwnedFd,
     /// Where programs come from.
     pub(super) listener: UnixListener,
@@ -102,7 +100,6 @@ struct Hub {
     owner: Channel,
     listener: UnixListener,
     events: SyncSender<ProgramEvent>,
-    /// Events that have found no room.
     untaken: VecDeque<ProgramEvent>,
     /// Whether connections are accepted: not right after one that could not be.
     accepts: bool,
@@ -217,7 +214,6 @@ impl Hub {
         Ok(())
     }
 
-    /// Passes on the events for which there is room.
     fn pass_events(&mut self) {
         while let Some(event) = self.untaken.pop_front() {
             // Without a receiver, events are dropped.

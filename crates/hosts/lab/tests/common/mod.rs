@@ -63,7 +63,6 @@ pub(crate) fn members(namespace: &str) -> Vec<u32> {
         .collect()
 }
 
-/// The example program, which `cargo test` builds beside the tests.
 pub(crate) fn two_hosts() -> PathBuf {
     let test = ok(std::env::current_exe());
     let directory = test.ancestors().nth(2).expect("tests are in target/PROFILE/deps");

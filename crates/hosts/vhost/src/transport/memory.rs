@@ -396,20 +396,4 @@ pub(super) mod tests {
         whole.read(0x2234, &mut byte).unwrap();
         assert_eq!(&byte, b"x");
     }
-
-    #[test]
-    fn truncated_memory_is_poisoned_and_harmless() {
-        let fd = file(0x4000);
-        let memory = mapped(&[region(0x4000)], [fd.try_clone().unwrap()]).unwrap();
-        let other = mapped(&[region(0x1000)], [file(0x1000)]).unwrap();
-        memory.write(0x4000, b"x").unwrap();
-        ftruncate(&fd, 0x1000).unwrap();
-        assert!(!memory.is_poisoned());
-        let mut byte = [1];
-        memory.read(0x4000, &mut byte).unwrap();
-        assert_eq!(byte, [0]);
-        assert!(memory.is_poisoned());
-        assert!(!other.is_poisoned());
-        memory.write(0x4000, b"x").unwrap();
-    }
 }

@@ -38,7 +38,6 @@ use workload::{
 
 type MxEndpoint = Endpoint<OutgoingMessage, Vec<u8>>;
 
-/// How long a client tries to connect.
 const CONNECT_WITHIN: Span = Span::from_secs(5);
 /// How long a client that is done waits for its last messages to be fetched.
 const LINGER: Span = Span::from_millis(200);
@@ -165,7 +164,6 @@ impl Driver {
         Ok(driver)
     }
 
-    /// Posts receives for the messages that will come.
     fn post_places(&mut self, settings: &MxSpec) -> Result<(), String> {
         let each = settings.message_bytes as usize;
         let places = (ROOM_BYTES / each.max(1)).clamp(LEAST_PLACES, MOST_PLACES);

@@ -13,7 +13,6 @@ use rustix::fd::{AsFd, OwnedFd};
 use std::io;
 use sys::busy_poll::{self, BusyPoll};
 
-/// The most sockets that one wait reports.
 const EVENTS_MAX: usize = 64;
 
 #[derive(Clone, Copy, Debug)]

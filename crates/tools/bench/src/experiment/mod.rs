@@ -28,10 +28,8 @@ use crate::options::ExperimentOptions;
 use crate::polling::Polling;
 use crate::slice::Part;
 
-/// The port of memcached.
 const MEMCACHED_PORT: u16 = 11_211;
 
-/// The port of NTP.
 const NTP_PORT: u16 = 123;
 
 /// CPU work for each request in the e1000 seed's "more realistic benchmark".
@@ -44,7 +42,6 @@ const MEMCACHED_THINK_US: u32 = 1_000;
 /// Polls a second of the NTP client; the seed polled each second for 100 s.
 const NTP_POLLS_PER_S: u32 = 100;
 
-/// Payload of `ping`.
 const PING_BYTES: u32 = 56;
 
 /// The setting of a NIC where none is given: the delay that Myri-10G shipped with, and the paper

@@ -34,7 +34,6 @@ const STREAM_BYTES: u32 = 128;
 const STREAM_IN_FLIGHT: u32 = 64;
 /// That of the bulk messages beside the urgent ones.
 const MIXED_IN_FLIGHT: u32 = 4;
-/// A short message.
 const SMALL_BYTES: u32 = 8;
 
 /// What messages of MX are like in an experiment.
@@ -68,7 +67,6 @@ pub(super) fn terms(experiment: Experiment, options: &ExperimentOptions) -> Opti
     })
 }
 
-/// Refuses options that do not go together.
 pub(super) fn check(experiment: Experiment, options: &ExperimentOptions) -> Result<()> {
     let several = SEVERAL_BYTES..=MEDIUM_BYTES;
     let size = options.size.unwrap_or(MEDIUM_BYTES);
@@ -96,7 +94,6 @@ pub(super) fn check(experiment: Experiment, options: &ExperimentOptions) -> Resu
 }
 
 impl PlanBuilder<'_> {
-    /// Round trips of messages of one size.
     pub(super) fn mx_ping_pong(&self) -> Vec<Player> {
         let Some(terms) = terms(self.experiment, self.options) else { return Vec::new() };
         let mixed = self.experiment == Experiment::MxMixed;
@@ -122,7 +119,6 @@ impl PlanBuilder<'_> {
         ]
     }
 
-    /// Messages one way, with so many on their way.
     pub(super) fn mx_stream(&self) -> Vec<Player> {
         let Some(terms) = terms(self.experiment, self.options) else { return Vec::new() };
         let mixed = self.experiment == Experiment::MxMixed;
@@ -158,7 +154,6 @@ impl PlanBuilder<'_> {
     }
 }
 
-/// An endpoint of this number.
 fn endpoint(endpoint: u8, terms: &MxTerms) -> MxSpec {
     let MxTerms { size: message_bytes, marks, misorder: mark_early, .. } = *terms;
     MxSpec { endpoint, message_bytes, marks, mark_early, ..MxSpec::default() }

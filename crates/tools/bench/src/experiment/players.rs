@@ -68,7 +68,6 @@ impl Site {
         starts_memcached: true,
     };
 
-    /// The address of a server of round trips at `port`.
     pub(super) fn server_at(&self, port: u16) -> SocketAddr {
         SocketAddr::new(self.addresses[self.server], port)
     }

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 /// No sweep has more parts.
 const MOST: u32 = 1_000_000;
 
-/// The option that names a shard.
 const OPTION: &str = "--shard";
 
 /// Part `index` of `of`, counted from 1. Cases are dealt out in turn, so that the costly ones,

@@ -23,7 +23,6 @@ const REPORT_WITHIN: Duration = Duration::from_secs(10);
 /// How many lines of an agent wait to be read: it has two to say, *ready* and its record.
 const LINES: usize = 4;
 
-/// An agent at work.
 struct Agent {
     name: String,
     part: Part,
@@ -40,7 +39,6 @@ pub struct Players {
     programs: Vec<Program>,
 }
 
-/// A program at work.
 struct Program {
     name: String,
     child: Child,

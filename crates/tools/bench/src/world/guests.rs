@@ -22,10 +22,8 @@ use super::setup;
 use crate::options::{NicOptions, Ports, Text};
 use lab::kernel::{self, Needs};
 
-/// Where a guest finds its NIC.
 const NIC_SOCKET: &str = "/run/nic.sock";
 
-/// Where a guest finds its calendar.
 const CALENDAR_SOCKET: &str = "/run/calendar.sock";
 
 /// A guest that has everything but a running kernel.
@@ -139,7 +137,6 @@ fn drivers_numbers(setting: Moderation) -> Option<(u32, u32)> {
     (vhost::coalesce(setting, numbers.0, numbers.1) == Ok(setting)).then_some(numbers)
 }
 
-/// Guests that are ready to boot.
 pub(super) struct BootList(Vec<Prepared>);
 
 impl BootList {

@@ -30,7 +30,6 @@ pub(super) struct Applied<'a> {
 }
 
 impl<'a> Applied<'a> {
-    /// Makes the settings of each of these hosts.
     pub(super) fn new(
         machines: &'a [Box<dyn Machine>],
         settings: &[(usize, String)],

@@ -30,7 +30,6 @@ use crate::options::{Hosts, NicOptions, Ports, Text};
 use crate::slice::Slice;
 use lab::control;
 
-/// How long a guest may take to boot.
 const BOOT_WITHIN: Duration = Duration::from_secs(60);
 
 /// How often the players are looked after while they play.

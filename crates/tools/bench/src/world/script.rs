@@ -21,13 +21,10 @@ use super::host_settings;
 use crate::experiment::{Plan, Player, Role};
 use crate::options::NicOptions;
 
-/// When settings of the guests' interfaces are made.
 const SETTINGS_AT: Duration = Duration::from_millis(250);
 
-/// When servers start.
 const SERVERS_AT: Duration = Duration::from_millis(300);
 
-/// When clients start.
 const CLIENTS_AT: Duration = Duration::from_millis(500);
 
 /// When agents go, unless the NIC takes longer to come up.
@@ -36,7 +33,6 @@ pub(super) const GO_AT: Duration = Duration::from_secs(1);
 /// What Intel's drivers take for that.
 const PCI_LINK: Duration = Duration::from_secs(4);
 
-/// When agents go.
 pub(super) fn go_at(options: &NicOptions) -> Duration {
     GO_AT + nic_delay(options)
 }
@@ -56,11 +52,8 @@ const HOSTS: usize = 2;
 
 /// A program of a plan on its guest.
 pub(super) struct Part<'a> {
-    /// The guest's number.
     pub(super) host: usize,
-    /// The program's number on it.
     pub(super) program: u32,
-    /// Whose it is.
     pub(super) player: &'a Player,
 }
 
@@ -106,7 +99,6 @@ pub(super) fn of(plan: &Plan, options: &NicOptions) -> Result<Vec<Vec<TimedComma
     Ok(scripts)
 }
 
-/// One order at one moment.
 pub(super) fn order_at(at: Duration, program: u32, order: Order) -> TimedCommand {
     TimedCommand { at_us: at.as_micros() as u64, program, order }
 }

@@ -226,7 +226,6 @@ fn describe_nic(options: &NicOptions) -> String {
     nic.driver().to_owned() + &driver_options.collect::<String>()
 }
 
-/// The cable, in words.
 pub(super) fn describe_link(options: &NicOptions) -> String {
     let rate = options.link_rate.map_or("any rate".into(), |rate| format!("{rate} Mbit/s"));
     let mut text = format!("{rate}, latency {} us", options.link_latency.unwrap_or(0));

@@ -47,9 +47,7 @@ pub fn run(
 pub struct PortChange {
     /// When, in virtual time.
     at: Duration,
-    /// The port's name, such as `b0`.
     port: String,
-    /// Names and values.
     settings: Vec<(String, String)>,
 }
 

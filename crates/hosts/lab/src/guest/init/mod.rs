@@ -69,7 +69,6 @@ pub fn power_off() {
     let _ = reboot(RebootCommand::PowerOff);
 }
 
-/// What the loop waits for.
 #[derive(Clone, Copy)]
 enum Peer {
     Orders,

@@ -29,7 +29,6 @@ struct ProgramOutput {
     room: Option<u64>,
 }
 
-/// A program, until its status has been reported.
 pub(super) struct Program {
     pid: Pid,
     has_terminal: bool,

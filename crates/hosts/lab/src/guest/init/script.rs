@@ -37,7 +37,6 @@ impl Script {
         (!self.is_over()).then(|| self.timer.as_fd())
     }
 
-    /// Takes the cues that are due.
     pub(super) fn due(&mut self) -> io::Result<Vec<TimedCommand>> {
         let now = clock_gettime(ClockId::Monotonic);
         let is_due = |cue: &TimedCommand| {

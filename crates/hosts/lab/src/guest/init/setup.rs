@@ -179,7 +179,6 @@ pub(super) fn disconnect(settings: &GuestSettings) -> Result<(), InitError> {
     netlink.down(&settings.station.interface()).map_err(fail)
 }
 
-/// Waits until the driver has found that there is a cable.
 fn await_link(interface: &str) -> Result<(), InitError> {
     let carrier = Path::new("/sys/class/net").join(interface).join("carrier");
     let since = Instant::now();

@@ -86,15 +86,6 @@ fn counts_are_bounded() {
 }
 
 #[test]
-fn calls_are_messages_too() {
-    let message = vring_call(2);
-    let (header, payload) = message.split_first_chunk().unwrap();
-    let header = Header::parse(header).unwrap();
-    assert!(!header.needs_reply() && !header.is_reply());
-    assert_eq!(parse_vring_call(&header, payload), Ok(Some(2)));
-}
-
-#[test]
 fn requests_are_shown_by_name_and_number() {
     assert_eq!(
         FrontendRequest::SetVringEnable(VringState { index: 0, number: 0 }).to_string(),
