@@ -198,7 +198,7 @@ impl Ring {
     }
 
     /// Puts buffer `id` into the available ring. The device sees it when it is
-    /// [published](Self::publish).
+    /// [flushed](Self::flush).
     #[inline]
     pub(super) fn post(&mut self, id: u16) {
         let slot = usize::from(self.posted & self.mask);
