@@ -1,6 +1,7 @@
 //! What a queue and a port have counted since they were made. Free-running, never reset: subtract
 //! two readings.
 
+use crate::descriptor::Descriptor;
 use crate::moderation::Reason;
 use core::ops::{Add, Sub};
 
@@ -65,6 +66,13 @@ impl Counters {
     #[must_use]
     pub fn interrupts_for(&self, reason: Reason) -> u64 {
         self.interrupts[reason as usize]
+    }
+
+    /// A packet was put into a ring.
+    pub(crate) fn count_arrival(&mut self, descriptor: &Descriptor) {
+        self.packets += 1;
+        self.bytes += u64::from(descriptor.length);
+        self.marked += u64::from(descriptor.marked);
     }
 
     pub(crate) fn count_interrupt(&mut self, reason: Reason) {

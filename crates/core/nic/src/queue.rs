@@ -104,9 +104,7 @@ impl<F> Queue<F> {
             self.counters.ring_full += 1;
             return Err(frame);
         }
-        self.counters.packets += 1;
-        self.counters.bytes += u64::from(descriptor.length);
-        self.counters.marked += u64::from(descriptor.marked);
+        self.counters.count_arrival(&descriptor);
         self.vector.packet_arrived(now, &descriptor);
         self.ring.push_back(Slot { descriptor, frame });
         Ok(())
