@@ -64,13 +64,14 @@ enum ReceiveSide {
 struct TransmitVector {
     vector: Vector,
     is_raised: bool,
-    interrupts: u64,
+    counters: Counters,
 }
 
 impl TransmitVector {
     fn note(&mut self, interrupt: Interrupt) {
-        self.is_raised |= interrupt.is_some();
-        self.interrupts += u64::from(interrupt.is_some());
+        let Some(reason) = interrupt else { return };
+        self.is_raised = true;
+        self.counters.interrupts[reason as usize] += 1;
     }
 }
 
@@ -120,7 +121,7 @@ impl<O: Observer> Device<O> {
         let vector = || TransmitVector {
             vector: Vector::new(moderation, now),
             is_raised: false,
-            interrupts: 0,
+            counters: Counters::default(),
         };
         Self {
             receiver,
@@ -259,17 +260,12 @@ impl<O: Observer> Device<O> {
         }
     }
 
-    /// What its queues have counted.
+    /// What its queues, and the vector of transmissions, have counted.
     pub fn counters(&self) -> Counters {
-        match &self.receiver {
+        let queues = match &self.receiver {
             ReceiveSide::Port(port) => port.counters(),
             ReceiveSide::Claims { queue, .. } => *queue.counters(),
-        }
-    }
-
-    /// Interrupts of all its vectors.
-    pub fn interrupts(&self) -> u64 {
-        let own = self.transmissions.as_ref().map_or(0, |own| own.interrupts);
-        self.counters().interrupts_total() + own
+        };
+        self.transmissions.as_ref().map_or(queues, |own| queues + own.counters)
     }
 }

@@ -42,7 +42,7 @@ use crate::cpu::Busy;
 use crate::device::NicSettings;
 use crate::machine::Machine;
 use crate::stack::mx::{EndpointSpec, MxStack, stacks};
-use crate::world::{Settings, Simulation};
+use crate::world::{Host, Settings, Simulation};
 use rank::Rank;
 use script::RankScript;
 
@@ -330,7 +330,8 @@ impl Skeleton {
             done = ranks(&mut world).map(|rank| rank.done).min().unwrap_or(most);
         }
         let ends = ranks(&mut world).map(|rank| rank.done_at.as_nanos()).max().unwrap_or(0);
-        let interrupts: u64 = world.hosts.iter().map(|host| host.device.interrupts()).sum();
+        let interrupts = |host: &Host<_, _>| host.device.counters().interrupts_total();
+        let interrupts: u64 = world.hosts.iter().map(interrupts).sum();
         let busy = world.hosts.iter().fold(Busy::default(), |sum, host| sum + host.busy());
         let scale = f64::from(timed) / f64::from(done);
         Ok(NpbRun {

@@ -1,6 +1,7 @@
 //! What frames of MX are, and what it costs to send them.
 
-use mx::wire::{self, Body};
+use mx::outgoing::Outgoing;
+use mx::wire::{self, Body, FrameType};
 
 use super::ETHERNET;
 use crate::machine::Costs;
@@ -37,13 +38,13 @@ impl Kind {
             _ => 0.0,
         }
     }
+}
 
-    /// Short messages are copied into their frames; of others pages are attached.
-    pub(super) fn send_ns(self, costs: &Costs) -> f64 {
-        costs.send
-            + match self {
-                Self::Medium(_) | Self::Reply(_) => costs.attach,
-                _ => costs.copy * self.bytes(),
-            }
-    }
+/// Short messages are copied into their frames; of others pages are attached.
+pub(super) fn send_ns(out: &Outgoing, costs: &Costs) -> f64 {
+    costs.send
+        + match out.frame_type {
+            Some(FrameType::Medium | FrameType::Reply) => costs.attach,
+            _ => costs.copy * out.payload as f64,
+        }
 }

@@ -23,13 +23,14 @@ use mx::address::NicId;
 use mx::endpoint::Endpoint;
 use mx::ids::{PeerId, SendId};
 use mx::matching::Match;
+use mx::outgoing::Outgoing;
 use mx::status::Event;
-use mx::wire;
+use mx::wire::{self, FrameType};
 
 use super::{KernelFrame, Process, Stack, Step, StepAction, Work};
 use crate::device::Frame;
 use crate::machine::Costs;
-use frames::{Kind, kind_of};
+use frames::{Kind, kind_of, send_ns};
 use local::{LocalInbox, LocalMessage};
 pub use program::{EndpointSpec, HEAD, MxProgram, Next, SizedMessage};
 pub use setup::stacks;
@@ -117,18 +118,17 @@ pub(crate) const fn nic_of(host: usize) -> NicId {
 }
 
 impl Channel {
-    fn transmit(&mut self, now: Instant, nic: NicId) -> Option<(Frame, Kind)> {
+    fn transmit(&mut self, now: Instant, nic: NicId) -> Option<(Frame, Outgoing)> {
         let mut frame = vec![0; ETHERNET + usize::from(self.engine.config().mtu)];
         let out = self.engine.transmit(now, &mut frame[ETHERNET..])?;
         frame.truncate(ETHERNET + out.length);
         frame[..6].copy_from_slice(&out.to.0);
         frame[6..12].copy_from_slice(&nic.0);
         frame[12..14].copy_from_slice(&wire::ETHER_TYPE.to_be_bytes());
-        let kind = kind_of(&frame);
         if frame.len() < SHORTEST {
             frame.resize(SHORTEST, 0);
         }
-        Some((frame, kind))
+        Some((frame, out))
     }
 
     /// Hands a frame to the engine.
@@ -196,11 +196,6 @@ impl Channel {
 }
 
 impl MxStack {
-    /// The engine of the endpoint of a process.
-    pub fn engine(&self, process: usize) -> &Endpoint<SizedMessage, SizedMessage> {
-        &self.channels[process].engine
-    }
-
     /// The programs of all processes that are of this type.
     pub fn programs<P: MxProgram>(&mut self) -> impl Iterator<Item = &mut P> {
         self.channels.iter_mut().filter_map(|channel| {
@@ -235,9 +230,10 @@ impl MxStack {
     ) -> Option<Step<MxAction>> {
         let nic = self.nic;
         let channel = &mut self.channels[process];
-        if let Some((frame, kind)) = channel.transmit(now, nic) {
-            let transmitted = if matches!(kind, Kind::Medium(_)) { costs.moved_send } else { 1.0 };
-            let work = Work { ns: kind.send_ns(costs), received: 0.0, transmitted };
+        if let Some((frame, out)) = channel.transmit(now, nic) {
+            let is_medium = out.frame_type == Some(FrameType::Medium);
+            let transmitted = if is_medium { costs.moved_send } else { 1.0 };
+            let work = Work { ns: send_ns(&out, costs), received: 0.0, transmitted };
             return Some(Step { work, action: StepAction::Send(frame) });
         }
         channel.process_sends = false;
@@ -320,10 +316,10 @@ impl Stack for MxStack {
             if !channel.kernel_sends {
                 continue;
             }
-            if let Some((frame, kind)) = channel.transmit(now, self.nic) {
+            if let Some((frame, out)) = channel.transmit(now, self.nic) {
                 // A reply touches the ring and the buffer, but no endpoint of a process.
                 let transmitted = costs.moved_reply;
-                let work = Work { ns: kind.send_ns(costs), received: 0.0, transmitted };
+                let work = Work { ns: send_ns(&out, costs), received: 0.0, transmitted };
                 return Some(KernelFrame { process, work, frame });
             }
             channel.kernel_sends = false;
