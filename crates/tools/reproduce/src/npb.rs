@@ -3,10 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Mutex;
 use std::thread;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use model::machine::Machine;
 use model::npb::NpbRun;
 use serde::Deserialize;
@@ -73,29 +72,22 @@ impl<'a> Modelled<'a> {
         });
         let cases: BTreeSet<ModelCase<'a>> = cases.collect();
         let machine = Machine::named(MACHINE).context("the model has the paper's machine")?;
-        let (waiting, runs) = (Mutex::new(cases.into_iter()), Mutex::new(BTreeMap::new()));
-        let next = || waiting.lock().ok()?.next();
-        let work = || -> Result<()> {
-            while let Some(case) = next() {
-                let (program, class, setting) = case;
-                let run = model::npb::run(
-                    program.parse()?,
-                    class.parse()?,
-                    &machine,
-                    setting.parse()?,
-                    SEED,
-                );
-                let run = run.with_context(|| format!("{program}.{class} under {setting}"))?;
-                runs.lock().map(|mut runs| runs.insert(case, run)).ok();
-            }
-            Ok(())
-        };
         let workers = thread::available_parallelism().map_or(1, usize::from);
-        thread::scope(|scope| {
-            let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-            workers.into_iter().try_for_each(|it| it.join().unwrap_or(Ok(())))
+        let (cases, machine) = (&cases, &machine);
+        let runs = thread::scope(|scope| -> Result<_> {
+            let work = |worker| {
+                let own = cases.iter().skip(worker).step_by(workers);
+                own.map(|case| Ok((*case, run(*case, machine)?))).collect::<Result<Vec<_>>>()
+            };
+            let workers: Vec<_> =
+                (0..workers).map(|worker| scope.spawn(move || work(worker))).collect();
+            let mut runs = BTreeMap::new();
+            for worker in workers {
+                runs.extend(worker.join().map_err(|_| anyhow!("a NAS program panicked"))??);
+            }
+            Ok(runs)
         })?;
-        Ok(Self(runs.into_inner().unwrap_or_default()))
+        Ok(Self(runs))
     }
 
     /// The ratio; none if its programs were not run.
@@ -109,6 +101,12 @@ impl<'a> Modelled<'a> {
         };
         Some(figure(&ratio.of)? / figure(&ratio.over)?)
     }
+}
+
+fn run(case: ModelCase<'_>, machine: &Machine) -> Result<NpbRun> {
+    let (program, class, setting) = case;
+    model::npb::run(program.parse()?, class.parse()?, machine, setting.parse()?, SEED)
+        .with_context(|| format!("{program}.{class} under {setting}"))
 }
 
 /// What is divided.
