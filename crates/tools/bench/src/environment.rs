@@ -100,8 +100,11 @@ impl Environment {
         }
     }
 
-    /// The computer that it ran on, in words.
+    /// The computer that it ran on, or the machine that was modelled, in words.
     pub fn computer(&self) -> String {
+        if !self.machine.is_empty() {
+            return format!("model: {}", self.machine);
+        }
         let Self { cpus, cpu_model, kernel, load_average, privilege, .. } = self;
         format!("{cpus} x {cpu_model}, Linux {kernel}, load {load_average:.2}, {privilege}")
     }

@@ -70,7 +70,11 @@ impl ModelWorld {
             interrupt_latency_us: Some(0),
             costs: costs::describe([0, 1].map(|host| options.costs_of(host))),
             congestion_control: "reno".to_owned(),
-            link: setup::describe_link(&with_cable(options, &machine)),
+            link: setup::describe_link(
+                Some(machine.link.rate_mbit).filter(|rate| *rate > 0),
+                Duration::from_nanos(machine.link.latency_ns.into()),
+                options,
+            ),
             mark: setup::rules(options)?.to_string(),
             lane: options.lane.as_ref().map_or_else(String::new, ToString::to_string),
             ..Environment::read(MODEL)
@@ -162,15 +166,6 @@ fn with(mut machine: Machine, options: &NicOptions) -> Machine {
     }
     machine.sleeps |= options.wakeup_cost.is_some();
     machine
-}
-
-/// What is said of the cable where options say nothing.
-fn with_cable(options: &NicOptions, machine: &Machine) -> NicOptions {
-    NicOptions {
-        link_rate: Some(machine.link.rate_mbit),
-        link_latency: Some(machine.link.latency_ns / 1_000),
-        ..options.clone()
-    }
 }
 
 /// The holds of the packets that a host took.

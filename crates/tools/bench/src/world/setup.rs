@@ -226,9 +226,14 @@ fn describe_nic(options: &NicOptions) -> String {
     nic.driver().to_owned() + &driver_options.collect::<String>()
 }
 
-pub(super) fn describe_link(options: &NicOptions) -> String {
-    let rate = options.link_rate.map_or("any rate".into(), |rate| format!("{rate} Mbit/s"));
-    let mut text = format!("{rate}, latency {} us", options.link_latency.unwrap_or(0));
+/// A cable of this rate and latency, with the faults of `options`.
+pub(super) fn describe_link(
+    rate_mbit: Option<u32>,
+    latency: Duration,
+    options: &NicOptions,
+) -> String {
+    let rate = rate_mbit.map_or("any rate".into(), |rate| format!("{rate} Mbit/s"));
+    let mut text = format!("{rate}, latency {} us", latency.as_nanos() as f64 / 1e3);
     let faults = [
         ("loss", options.link_loss),
         ("duplication", options.link_duplicate),
@@ -254,7 +259,7 @@ pub(super) fn environment(
         nic: describe_nic(options),
         mark: rules(options)?.to_string(),
         lane: options.lane.as_ref().map_or_else(String::new, ToString::to_string),
-        link: describe_link(options),
+        link: describe_link(options.link_rate, micros(options.link_latency), options),
         ..Environment::read(world)
     })
 }
