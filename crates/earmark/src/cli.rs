@@ -270,12 +270,12 @@ impl Command {
 
 #[derive(Args, Debug)]
 pub(crate) struct DemoArgs {
-    /// Seconds measured for each strategy, kind of traffic and round
-    #[arg(long, default_value_t = 0.7, value_name = "SECONDS", value_parser = duration)]
+    /// Seconds of real traffic measured for each strategy and round
+    #[arg(long, default_value_t = 0.4, value_name = "SECONDS", value_parser = duration)]
     pub(crate) duration: f64,
-    /// How often each strategy has its turn
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub(crate) rounds: u32,
+    /// How often each strategy has its turn on real traffic, rather than until rounds agree
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) rounds: Option<u32>,
     /// Where the HTML report goes
     #[arg(long, default_value = "earmark-report.html", value_name = "FILE")]
     pub(crate) report: PathBuf,

@@ -2,6 +2,7 @@
 //! figures of the run, and says which.
 
 use super::Row;
+use super::agreement::Agreement;
 use bench::compare::not_measured;
 use bench::experiment::{MIXED_BULK_MBIT, MIXED_ROUND_TRIPS_PER_S};
 use bench::measurement::Measurement;
@@ -12,39 +13,32 @@ const NOISE: f64 = 1.10;
 /// The part of the load that may be missing where it counts as carried.
 const MISSING: f64 = 0.02;
 
-/// What to do where marking did not give what it gives elsewhere.
-const REPEAT: &str = "Repeat it when the machine is quiet, with `--rounds 5`.";
+pub(super) const NEXT: &str = "\
+Next:   earmark show         what delays packets on the NICs of this machine
+        earmark lab shell    your own programs between two hosts
+        earmark bench mixed --compare disabled,delay:75,marked:75 --bulk-rate 800";
 
-pub(super) const NEXT: &str = "Next: `earmark bench mixed --compare disabled,delay:75,marked:75 --bulk-rate 800` for a \
-     heavier flow, `earmark lab shell` for your own programs, `earmark bench --scenario e1000` for \
-     exactly 8000 round trips a second.";
-
-/// Tells what the rows show.
-pub(super) fn sentences(rows: &[Row]) -> String {
-    let of =
-        |name| rows.iter().find(|row| row.setting == name).and_then(|row| Figures::of(&row.both));
-    let all = (of("disabled"), of("delay:75"), of("marked:75"));
-    let seen = match all {
-        (Some(disabled), Some(delay), Some(marked)) => {
-            format!(
-                "{} {}",
-                medians(&disabled, &delay, &marked),
-                verdict(&disabled, &delay, &marked)
-            )
-        }
-        _ => {
-            "Both at once: without a measurement of each of disabled, delay:75 and marked:75 there \
-              is no verdict."
-                .to_owned()
-        }
+/// Says whether real traffic confirms the model.
+pub(super) fn of_real_traffic(rows: &[Row], agreement: Agreement) -> String {
+    let Agreement { agreed, rounds } = agreement;
+    let said = if agreement.confirms() {
+        format!(
+            "Confirmed: in {agreed} of {rounds} rounds `marked:75` was nearer to the latency of \
+             `disabled` than to that of `delay:75`, and nearer to the interrupts of `delay:75`."
+        )
+    } else {
+        format!(
+            "This machine cannot tell now: only in {agreed} of {rounds} rounds was `marked:75` \
+             nearer to the latency of `disabled` and to the interrupts of `delay:75`. Nothing is \
+             concluded from these figures; those of the model do not depend on the machine. \
+             Repeat it when the machine is quiet."
+        )
     };
-    format!("{seen} {}{}", load(rows), missed(rows))
+    format!("{said}{}", missed(rows))
 }
 
 fn missed(rows: &[Row]) -> String {
-    let measured =
-        rows.iter().flat_map(|row| [&row.round_trips, &row.both].into_iter().chain(&row.bulk));
-    not_measured(measured)
+    not_measured(rows.iter().flat_map(|row| row.round_trips.iter().chain([&row.both])))
 }
 
 /// Says which strategies of the model have the latency of `disabled` and the interrupts of
@@ -88,19 +82,6 @@ fn best_of(figures: &[(String, Figures)]) -> String {
         Some((only, [])) => format!("{seen}; {only} has {both}."),
         Some((last, others)) => format!("{seen}; {} and {last} have {both}.", others.join(", ")),
     }
-}
-
-fn medians(disabled: &Figures, delay: &Figures, marked: &Figures) -> String {
-    format!(
-        "Both at once: delay:75 answered in {:.0} us, disabled in {:.0} us, marked:75 in {:.0} us \
-         (medians), with {:.0}, {:.0} and {:.0} interrupts a second.",
-        delay.p50,
-        disabled.p50,
-        marked.p50,
-        delay.interrupts,
-        disabled.interrupts,
-        marked.interrupts,
-    )
 }
 
 /// Whether the load of *both at once* was carried under each strategy, and which ones did not.
@@ -168,54 +149,12 @@ impl Figures {
     }
 }
 
-fn verdict(disabled: &Figures, delay: &Figures, marked: &Figures) -> String {
-    let as_fast = marked.p50 <= disabled.p50 * NOISE;
-    let as_few = marked.interrupts <= delay.interrupts * NOISE;
-    // Near those of both is not evidence for either.
-    let as_many = as_few && disabled.interrupts <= marked.interrupts * NOISE;
-    if as_fast && (as_many || disabled.interrupts <= delay.interrupts * NOISE) {
-        return "Marking gave the latency of `disabled`; at this load the interrupts of the \
-                strategies differ too little to tell, so only latency tells them apart."
-            .to_owned();
-    }
-    match (as_fast, as_few) {
-        (true, true) => {
-            "Marking the packets that complete a message gave the latency of one setting \
-                         and the interrupts of the other: no trade-off."
-                .to_owned()
-        }
-        (true, false) => "Marking gave the latency of `disabled`, but not the interrupts of \
-                          `delay:75`: a capture (`bench mixed --pcap FILE`) says of each packet \
-                          why it interrupted."
-            .to_owned(),
-        (false, true) => format!(
-            "Marking kept the interrupts of `delay:75`, but did not reach the latency of \
-             `disabled`. {REPEAT}"
-        ),
-        (false, false) => format!("On this run marking reached neither. {REPEAT}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn figures(p50: f64, interrupts: f64) -> Figures {
         Figures { p50, interrupts }
-    }
-
-    #[test]
-    fn the_verdict_follows_the_numbers() {
-        let (disabled, delay) = (figures(120.0, 3000.0), figures(340.0, 2400.0));
-        let verdict_of = |p50, interrupts| verdict(&disabled, &delay, &figures(p50, interrupts));
-        assert!(verdict_of(110.0, 2150.0).contains("no trade-off"));
-        assert!(verdict_of(110.0, 3000.0).contains("but not the interrupts"));
-        assert!(verdict_of(300.0, 2150.0).contains("did not reach the latency"));
-        assert!(verdict_of(300.0, 3000.0).contains("neither"));
-        for (disabled, marked) in [(2500.0, 2450.0), (2500.0, 2150.0), (2700.0, 2560.0)] {
-            let (disabled, marked) = (figures(120.0, disabled), figures(110.0, marked));
-            assert!(verdict(&disabled, &delay, &marked).contains("only latency"));
-        }
     }
 
     #[test]

@@ -1,18 +1,19 @@
-//! `earmark demo`: every strategy, at once in a model and then on real traffic, in about a minute.
+//! `earmark demo`: every strategy in a model, and the three that matter on real traffic, in about
+//! a minute.
 //!
-//! The model comes first: it needs no rights and takes a second. Each strategy carries TCP round
-//! trips alone, and both at once: round trips beside a bulk flow on one NIC, which is the case that
-//! matters. Real traffic between two hosts of this machine confirms, with one bulk flow alone as a
-//! third kind of traffic; where hosts cannot be made, the model's figures are the demo.
-//!
-//! Alone, round trips follow one another and the bulk flow is as fast as it goes; at once, both are
-//! offered at a fixed pace, so that all strategies have the same to carry; whether they did is said
-//! at the end.
+//! The model comes first: it needs no rights, takes a second and is exact. Each strategy carries
+//! TCP round trips alone, and both at once: round trips beside a bulk flow on one NIC, which is the
+//! case that matters, each offered at a fixed pace, so that all strategies have the same to carry.
+//! Real traffic between two hosts of this machine confirms the second: it is repeated while its
+//! rounds disagree, and where they still do after a minute, nothing is concluded from it. Where
+//! hosts cannot be made, the model's figures are the demo.
 
+mod agreement;
 mod conclusions;
 mod show;
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use lab::wait::Waiting;
@@ -21,9 +22,10 @@ use serde::Serialize;
 use sys::privilege::{Privilege, become_capable};
 
 use crate::cli::DemoArgs;
+use agreement::Agreement;
 use bench::attempt::{CellRounds, attempt, refuse_nothing};
 use bench::experiment::Experiment;
-use bench::measurement::{Measurement, Rounds};
+use bench::measurement::{Measurement, Round, Rounds};
 use bench::options::{ExperimentOptions, NicOptions, Text};
 use bench::world::World;
 use bench::world::live::Live;
@@ -33,19 +35,20 @@ use report::terminal::Width;
 use report::{self, json, outln};
 use sys::files::{self, writable};
 
-/// What the bulk flow writes at a time: the smaller, the more interrupts a NIC can make of it.
-const CHUNK_BYTES: u32 = 16_384;
+/// What the bulk flow writes at a time. Linux makes one large segment of what is written, and a
+/// cable without a rate carries its frames back to back: the less is written, the more interrupts
+/// `disabled` can make of it, as on a wire. The model's cable has a rate.
+const MODEL_CHUNK_BYTES: u32 = 16_384;
+const LIVE_CHUNK_BYTES: u32 = 4_096;
 
 /// Seconds before each measurement of real traffic.
-const WARMUP_S: f64 = 0.15;
+const WARMUP_S: f64 = 0.1;
+
+/// For how long rounds of real traffic are repeated while they disagree.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The space that a report may take.
 const REPORT_BYTES: usize = 1 << 20;
-
-/// The kinds of traffic.
-const TRAFFIC: [Experiment; 3] = [Experiment::TcpRr, Experiment::Bulk, Experiment::Mixed];
-/// Those of the model.
-const MODEL_TRAFFIC: [Experiment; 2] = [Experiment::TcpRr, Experiment::Mixed];
 
 /// The machine of the model where no option names one.
 const MODEL_MACHINE: &str = "server";
@@ -64,22 +67,22 @@ const STRATEGIES: [&str; 8] = [
     "marked:75",
     "stream:75",
 ];
+/// Those that real traffic confirms, in the order in which [`Agreement`] takes them.
+const CONFIRMED: [&str; 3] = ["disabled", "delay:75", "marked:75"];
 
 /// One strategy under the kinds of traffic.
 #[derive(Debug, Serialize)]
 struct Row {
     setting: String,
-    /// TCP round trips alone.
-    round_trips: Measurement,
-    /// A bulk transfer alone; not in the model.
+    /// TCP round trips alone, in the model.
     #[serde(skip_serializing_if = "Option::is_none")]
-    bulk: Option<Measurement>,
-    /// Both at once.
+    round_trips: Option<Measurement>,
+    /// Beside a bulk flow.
     both: Measurement,
 }
 
 /// What was measured in one world.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Findings {
     rows: Vec<Row>,
     #[serde(rename = "story")]
@@ -93,6 +96,8 @@ struct Demo {
     /// On real traffic; no rows where no hosts could be made.
     #[serde(flatten)]
     live: Findings,
+    /// How far real traffic agrees with the model.
+    agreement: Agreement,
     /// What real traffic lacked, and the remedy.
     not_measured: Option<String>,
 }
@@ -114,21 +119,22 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     let heading = format!("In a model, {MODEL_S} s of simulated time each: {machine}");
     let table = show::MODEL.table(&model.rows).fit(width);
     outln!("{}\n\n{table}\n\n{}\n", width.wrap(&heading), width.wrap(&model.summary));
-    let (live, not_measured) = match privilege.and_then(|privilege| hosts(args, privilege)) {
+    let hosts = privilege.and_then(|privilege| hosts(args, privilege));
+    let ((live, agreement), not_measured) = match hosts {
         Ok(hosts) => (on_real_traffic(args, hosts)?, None),
         Err(error) => {
             let why = format!("No hosts for real traffic: {}", report::output::message(&error));
             outln!("{why}\n");
-            (Findings { rows: Vec::new(), summary: String::new() }, Some(why))
+            (Default::default(), Some(why))
         }
     };
-    let demo = Demo { model, live, not_measured };
+    let demo = Demo { model, live, agreement, not_measured };
     let page = report::render(&show::report(&demo)).context("draw the report")?;
     write(&args.report, &page)?;
     if let Some(path) = &args.json {
         write(path, &json::text(&demo)?)?;
     }
-    outln!("{}\n\nReport: {}", width.wrap(conclusions::NEXT), args.report.display());
+    outln!("{}\nReport: {}", conclusions::NEXT, args.report.display());
     Ok(())
 }
 
@@ -138,11 +144,15 @@ fn in_model(args: &DemoArgs) -> Result<Findings> {
     let options =
         NicOptions { mark: args.mark.clone(), machine: Some(machine), ..NicOptions::default() };
     let world = ModelWorld::new(&options)?;
-    let measured = measure(&world, MODEL_TRAFFIC, (MODEL_WARMUP_S, MODEL_S), 1)?;
-    let mut rows = Vec::new();
-    for (setting, [round_trips, both]) in measured {
-        rows.push(Row { setting, round_trips, bulk: None, both });
-    }
+    let slice = (MODEL_CHUNK_BYTES, MODEL_WARMUP_S, MODEL_S);
+    let alone = measure(&world, &STRATEGIES, Experiment::TcpRr, slice, |_| false)?;
+    let both = measure(&world, &STRATEGIES, Experiment::Mixed, slice, |_| false)?;
+    let rows = alone.into_iter().zip(both).map(|(alone, both)| Row {
+        setting: both.setting.clone(),
+        round_trips: Some(alone),
+        both,
+    });
+    let rows: Vec<_> = rows.collect();
     let summary = conclusions::of_model(&rows);
     Ok(Findings { rows, summary })
 }
@@ -157,63 +167,76 @@ fn hosts(args: &DemoArgs, privilege: Privilege) -> Result<Live> {
     Live::start(2, &options, privilege)
 }
 
-fn on_real_traffic(args: &DemoArgs, live: Live) -> Result<Findings> {
+fn on_real_traffic(args: &DemoArgs, live: Live) -> Result<(Findings, Agreement)> {
     let width = Width::of_output();
-    let cases = f64::from(args.rounds) * (STRATEGIES.len() * TRAFFIC.len()) as f64;
-    let seconds = cases * (args.duration + WARMUP_S);
-    outln!("On real traffic between two hosts of this machine, for {seconds:.0} s:\n");
-    let measured = measure(&live, TRAFFIC, (WARMUP_S, args.duration), args.rounds)?;
+    let until = match args.rounds {
+        Some(rounds) => format!("rounds: {rounds}"),
+        None => "repeated while rounds disagree, for a minute at most".to_owned(),
+    };
+    let heading =
+        format!("The last three columns between two real hosts of this machine; {until}:");
+    outln!("{}\n", width.wrap(&heading));
+    let started = Instant::now();
+    let mut agreement = Agreement::default();
+    let slice = (LIVE_CHUNK_BYTES, WARMUP_S, args.duration);
+    let measured = measure(&live, &CONFIRMED, Experiment::Mixed, slice, |round| {
+        agreement.count(round.try_into().expect("a turn of each strategy"));
+        match args.rounds {
+            Some(rounds) => agreement.rounds < rounds,
+            None => !agreement.confirms() && started.elapsed() < PATIENCE,
+        }
+    })?;
     live.finish()?;
-    let mut rows = Vec::new();
-    for (setting, [round_trips, bulk, both]) in measured {
-        rows.push(Row { setting, round_trips, bulk: Some(bulk), both });
-    }
-    let summary = conclusions::sentences(&rows);
-    outln!("{}\n\n{}", show::LIVE.table(&rows).fit(width), width.wrap(&summary));
-    Ok(Findings { rows, summary })
+    let row = |both: Measurement| Row { setting: both.setting.clone(), round_trips: None, both };
+    let rows: Vec<Row> = measured.into_iter().map(row).collect();
+    let summary = conclusions::of_real_traffic(&rows, agreement);
+    outln!("{}\n\n{}\n", width.wrap(&summary), show::LIVE.table(&rows).fit(width));
+    Ok((Findings { rows, summary }, agreement))
 }
 
-/// Each strategy under each of `traffic`, in turns, for so many seconds after others.
-fn measure<const KINDS: usize>(
+/// Plays rounds of `experiment` in which each of `strategies` has its turn, with what the bulk flow
+/// writes at a time, for so many seconds after others, while `more` of what the last round gave.
+fn measure(
     world: &dyn World,
-    traffic: [Experiment; KINDS],
-    (warmup, seconds): (f64, f64),
-    rounds: u32,
-) -> Result<Vec<(String, [Measurement; KINDS])>> {
-    let settings: Vec<Moderation> = STRATEGIES
+    strategies: &[&str],
+    experiment: Experiment,
+    (bulk_chunk, warmup, seconds): (u32, f64, f64),
+    mut more: impl FnMut(Vec<Option<Round>>) -> bool,
+) -> Result<Vec<Measurement>> {
+    let settings: Vec<Moderation> = strategies
         .iter()
         .map(|text| text.parse().context("a strategy of the demo"))
         .collect::<Result<_>>()?;
     let options = ExperimentOptions {
         duration: Some(seconds),
         warmup: Some(warmup),
-        bulk_chunk: Some(CHUNK_BYTES),
+        bulk_chunk: Some(bulk_chunk),
         ..ExperimentOptions::default()
     };
-    let mut cases: Vec<[CellRounds; KINDS]> =
-        settings.iter().map(|_| std::array::from_fn(|_| CellRounds::default())).collect();
+    let mut cases: Vec<CellRounds> = settings.iter().map(|_| CellRounds::default()).collect();
     let progress = Progress::new(false);
-    progress.start(u64::from(rounds) * (settings.len() * KINDS) as u64);
-    for round in 0..rounds {
-        for (setting, cases) in settings.iter().zip(&mut cases) {
-            for (experiment, case) in traffic.iter().zip(cases) {
-                progress.step(&format!("{setting}: {}", experiment.name()));
-                let plan = experiment.plan(&options, None, u64::from(round) + 1);
-                case.keep(round, attempt(world, &plan, *setting, None)?);
-            }
+    for round in 0.. {
+        progress.start(settings.len() as u64);
+        let mut measured = Vec::new();
+        for (setting, case) in settings.iter().zip(&mut cases) {
+            progress.step(&format!("{}, {setting}", experiment.name()));
+            let plan = experiment.plan(&options, None, u64::from(round) + 1);
+            let came = attempt(world, &plan, *setting, None)?;
+            measured.push(came.as_ref().ok().map(Round::of));
+            case.keep(round, came);
         }
-        refuse_nothing(cases.iter().flatten())?;
+        refuse_nothing(cases.iter())?;
+        if !more(measured) {
+            break;
+        }
     }
     progress.finish();
-    let measurement = |setting: &Moderation, CellRounds { slices, missed }: &CellRounds| {
+    let measurement = |(setting, CellRounds { slices, missed }): (&Moderation, &CellRounds)| {
         let setting = setting.to_string();
         let rounds = Rounds { setting, clients: None, slices, missed, reports_half: false };
         rounds.measurement(world.environment().clone())
     };
-    let row = |(setting, cases): (&Moderation, &[CellRounds; KINDS])| {
-        (setting.to_string(), cases.each_ref().map(|case| measurement(setting, case)))
-    };
-    Ok(settings.iter().zip(&cases).map(row).collect())
+    Ok(settings.iter().zip(&cases).map(measurement).collect())
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

@@ -16,26 +16,21 @@ pub(super) struct Columns {
     both_interrupts: usize,
 }
 
-/// On real traffic: to be read first is what happens when both kinds of traffic are there.
+/// On real traffic.
 pub(super) const LIVE: Columns = Columns {
     headers: &[
         ("strategy", 0),
-        ("both:\nround trip\np50 us", 0),
-        ("both:\nround trip\np99 us", 1),
-        ("both:\nround trip\nmax us", 6),
-        ("both:\nNIC\nint/s", 0),
-        ("both:\nbulk\nGbit/s", 3),
-        ("both:\nNIC\ncores", 5),
-        ("both:\nhosts\ncores", 4),
-        ("alone:\nround trip\np50 us", 1),
-        ("alone:\nround trip\np99 us", 5),
-        ("alone:\nbulk\nGbit/s", 2),
-        ("alone:\nbulk\nint/s", 7),
-        ("alone:\nbulk\npkts/int", 7),
+        ("round trip\np50 us", 0),
+        ("round trip\np99 us", 1),
+        ("NIC\nint/s", 0),
+        ("NIC\npkts/int", 2),
+        ("NIC\ncores", 2),
+        ("hosts\ncores", 1),
+        ("bulk\nGbit/s", 2),
     ],
     cells: live_cells,
     both_p50: 1,
-    both_interrupts: 4,
+    both_interrupts: 3,
 };
 
 /// In the model.
@@ -65,49 +60,27 @@ impl Columns {
     }
 }
 
-/// Median, 99th percentile and maximum.
-fn latency_cells(measured: &Measurement) -> [String; 3] {
+/// Median and 99th percentile of round trips, and interrupts a second.
+fn figures(measured: &Measurement) -> [String; 3] {
     let latency = measured.latency_us.as_ref();
-    [latency.map(|l| l.p50), latency.map(|l| l.p99), latency.map(|l| l.max)]
-        .map(|value| number(value, 0))
-}
-
-fn gigabits(measured: Option<&Measurement>) -> String {
-    number(measured.and_then(|it| it.bulk_bits_per_s).map(|bits| bits / 1e9), 2)
-}
-
-fn interrupts(measured: Option<&Measurement>) -> String {
-    number(measured.and_then(|it| it.interrupts_per_s), 0)
+    let [p50, p99] = [latency.map(|it| it.p50), latency.map(|it| it.p99)];
+    [p50, p99, measured.interrupts_per_s].map(|value| number(value, 0))
 }
 
 fn live_cells(row: &Row) -> Vec<String> {
-    let bulk = row.bulk.as_ref();
-    let [alone_p50, alone_p99, _] = latency_cells(&row.round_trips);
-    let [both_p50, both_p99, both_max] = latency_cells(&row.both);
-    vec![
-        row.setting.clone(),
-        both_p50,
-        both_p99,
-        both_max,
-        interrupts(Some(&row.both)),
-        gigabits(Some(&row.both)),
-        number(row.both.cpu.map(|cpu| cpu.nic), 2),
-        number(row.both.cpu.map(|cpu| cpu.host), 2),
-        alone_p50,
-        alone_p99,
-        gigabits(bulk),
-        interrupts(bulk),
-        number(bulk.and_then(|bulk| bulk.packets_per_interrupt), 1),
-    ]
+    let both = &row.both;
+    let cells = [
+        number(both.packets_per_interrupt, 1),
+        number(both.cpu.map(|cpu| cpu.nic), 2),
+        number(both.cpu.map(|cpu| cpu.host), 2),
+        number(both.bulk_bits_per_s.map(|bits| bits / 1e9), 2),
+    ];
+    [row.setting.clone()].into_iter().chain(figures(both)).chain(cells).collect()
 }
 
 fn model_cells(row: &Row) -> Vec<String> {
-    let of = |measured: &Measurement| {
-        let [p50, p99, _] = latency_cells(measured);
-        [p50, p99, interrupts(Some(measured))]
-    };
-    let [alone, both] = [&row.round_trips, &row.both].map(of);
-    [row.setting.clone()].into_iter().chain(alone).chain(both).collect()
+    let alone = row.round_trips.as_ref().map(figures).unwrap_or_default();
+    [row.setting.clone()].into_iter().chain(alone).chain(figures(&row.both)).collect()
 }
 
 /// What hosts of the model are.
@@ -129,11 +102,10 @@ pub(super) fn report(demo: &Demo) -> Report {
     Report {
         title: "What interrupt moderation does to latency".into(),
         subtitle:
-            "TCP round trips, a bulk flow, and both at once between two hosts, in a model and on \
-                   this machine, under eight strategies of one NIC"
+            "TCP round trips alone and beside a bulk flow between two hosts: eight strategies \
+                   of one NIC in a model, three of them on this machine"
                 .into(),
         made_at: environment.map(|environment| environment.date.clone()).unwrap_or_default(),
-        summary: conclusions::NEXT.into(),
         environment: environment.map(bench::environment::Environment::entries).unwrap_or_default(),
         parts: vec![part("In a model", machine, &demo.model, &MODEL), live],
         ..Report::default()
@@ -146,7 +118,7 @@ fn part(title: &str, before: String, found: &Findings, columns: &Columns) -> Rep
         title: title.into(),
         summary: before + &found.summary,
         table: report_table(&found.rows, columns),
-        latency: Some(latency(&found.rows)),
+        latency: latency(&found.rows),
         tradeoff: TradeoffChart {
             title: "Both at once: latency against interrupts".into(),
             note: conclusions::load(&found.rows),
@@ -160,23 +132,26 @@ fn part(title: &str, before: String, found: &Findings, columns: &Columns) -> Rep
 const DRAWN: [&str; 4] = ["delay:75", "stream:75", "disabled", "marked:75"];
 
 /// How late round trips are, alone and beside a bulk flow.
-fn latency(rows: &[Row]) -> Picture {
-    let panel = |title: &str, of: fn(&Row) -> &Measurement| {
+fn latency(rows: &[Row]) -> Option<Picture> {
+    let panel = |title: &str, of: fn(&Row) -> Option<&Measurement>| {
         let drawn = DRAWN.iter().filter_map(|name| rows.iter().find(|row| row.setting == *name));
-        let curves =
-            drawn.map(|row| Curve { name: row.setting.clone(), points: cumulative(of(row)) });
-        Panel { title: title.into(), curves: curves.collect() }
+        let curve =
+            |row: &Row| Some(Curve { name: row.setting.clone(), points: cumulative(of(row)?) });
+        let curves: Vec<_> = drawn.filter_map(curve).collect();
+        (!curves.is_empty()).then(|| Panel { title: title.into(), curves })
     };
-    Picture {
+    let panels = [
+        panel("Alone: share", |row| row.round_trips.as_ref()),
+        panel("Beside a bulk flow, each from when it fell due: share", |row| Some(&row.both)),
+    ];
+    let panels: Vec<_> = panels.into_iter().flatten().collect();
+    (!panels.is_empty()).then(|| Picture {
         summary: "The share of round trips that took no longer than a time.".into(),
         x_title: "round trip, us (logarithmic)".into(),
         has_logarithmic_x: true,
         change: None,
-        panels: vec![
-            panel("Alone: share", |row| &row.round_trips),
-            panel("Beside a bulk flow, each from when it fell due: share", |row| &row.both),
-        ],
-    }
+        panels,
+    })
 }
 
 /// Latency, and the fraction of round trips that took no longer: the few beyond 99.9 % would take

@@ -216,7 +216,8 @@ pub struct Measurement {
 }
 
 impl Round {
-    fn of(slice: &Slice) -> Self {
+    /// Those of what was measured in one.
+    pub fn of(slice: &Slice) -> Self {
         let asker = slice.record(Part::Asker).or_else(|| slice.record(Part::MessageSource));
         let messages = slice.messages().map(|messages| messages as f64);
         let alone = slice.messages_alone().map(|messages| messages as f64);
