@@ -3,8 +3,8 @@
 
 use base::time::Duration;
 use infer::{
-    Abilities, Family, Far, Length, Lengths, MeasuredTrain, OtherDelay, Place, PlaceVerdict, Plan,
-    Probe, UnclearReason, Verdict, judge, judge_varied,
+    Abilities, Family, Far, Finding, Length, Lengths, MeasuredTrain, OtherDelay, Place,
+    PlaceVerdict, Plan, Probe, UnclearReason, Verdict, judge, judge_varied,
 };
 
 /// The path's cost, in nanoseconds.
@@ -14,6 +14,13 @@ const PATH: u64 = 40_000;
 /// nanoseconds, in order, the moments of their releases.
 fn play(stamps: bool, far_nic: impl FnMut(&[u64]) -> Vec<u64>) -> Verdict {
     play_both(Abilities { stamps, ..Abilities::default() }, far_nic, <[u64]>::to_vec)
+}
+
+/// The hold of the far NIC of [`play`], with stamps.
+fn theirs(far_nic: impl FnMut(&[u64]) -> Vec<u64>) -> (Finding, Verdict) {
+    let verdict = play(true, far_nic);
+    let finding = verdict.at(Place::Theirs).expect("a hold of theirs").clone();
+    (finding, verdict)
 }
 
 /// The same, where my own NIC reports answers by `my_nic`.
@@ -28,32 +35,33 @@ fn play_both(
 /// The trains of a plan, measured through both NICs.
 fn measure(
     abilities: Abilities,
-    far_nic: impl FnMut(&[u64]) -> Vec<u64>,
+    mut far_nic: impl FnMut(&[u64]) -> Vec<u64>,
     my_nic: impl FnMut(&[u64]) -> Vec<u64>,
 ) -> Vec<MeasuredTrain> {
-    let mut trains = measure_stamped(abilities, far_nic, my_nic);
+    let mut trains = measure_stamped(abilities, |arrived, _| far_nic(arrived), my_nic);
     trains.iter_mut().flat_map(|train| &mut train.probes).for_each(|probe| probe.nic = None);
     trains
 }
 
-/// The same, with a NIC of mine that stamps what it receives.
+/// The same, with a NIC of mine that stamps what it receives, and a far one that sees lengths.
 fn measure_stamped(
     abilities: Abilities,
-    mut far_nic: impl FnMut(&[u64]) -> Vec<u64>,
+    mut far_nic: impl FnMut(&[u64], Length) -> Vec<u64>,
     mut my_nic: impl FnMut(&[u64]) -> Vec<u64>,
 ) -> Vec<MeasuredTrain> {
     let mut plan = Plan::new(abilities, 5);
     let stamps = abilities.stamps;
     let mut now = 0;
     while let Some(train) = plan.next_train() {
+        let takes = if train.length == Length::Full { PATH + 12_000 } else { PATH };
         let begin = now + train.quiet.as_nanos();
         let sent: Vec<u64> = train.sends.iter().map(|send| begin + send.at.as_nanos()).collect();
-        let arrived: Vec<u64> = sent.iter().map(|sent| sent + PATH).collect();
-        let received = far_nic(&arrived);
+        let arrived: Vec<u64> = sent.iter().map(|sent| sent + takes).collect();
+        let received = far_nic(&arrived, train.length);
         let answers = received.iter().zip(&train.sends);
         let answered: Vec<u64> =
             answers.map(|(at, send)| at + 5_000 + send.wait.as_nanos()).collect();
-        let back: Vec<u64> = answered.iter().map(|at| at + PATH).collect();
+        let back: Vec<u64> = answered.iter().map(|at| at + takes).collect();
         // A clock that is slow, too.
         let by_nic: Vec<u64> = back.iter().map(|at| at - at / 50_000 + 7_000_000_000).collect();
         let back = my_nic(&back);
@@ -104,11 +112,26 @@ fn delay__is_reported_with_its_side_and_what_it_does_to_clocks() {
 }
 
 #[test]
-fn delay__is_found_in_round_trips_without_its_side() {
-    let verdict = play(false, |arrived| delayed(arrived, 75_000));
-    let [finding] = &verdict.findings[..] else { panic!("{verdict:?}") };
-    assert_eq!((finding.family, finding.place), (Family::Delay, Place::Unknown));
-    assert!((finding.usecs.value - 75.0).abs() < 1.0, "{finding:?}");
+fn each_family__is_found_with_its_time() {
+    // When a packet is reported that finds nothing pending, after what was reported before.
+    type Due = fn(at: u64, last: u64) -> u64;
+    let cases: [(Family, u64, Due); 3] = [
+        (Family::Delay, 75, |at, _| at + 75_000),
+        (Family::Throttle, 125, |at, last| at.max(last + 125_000)),
+        (Family::Periodic, 128, |at, _| at.div_ceil(128_000) * 128_000),
+    ];
+    for (family, usecs, due) in cases {
+        let mut last = 0;
+        let (finding, _) = theirs(|arrived| {
+            let release = |at: &u64| {
+                last = if *at > last { due(*at, last) } else { last };
+                last
+            };
+            arrived.iter().map(release).collect()
+        });
+        assert_eq!(finding.family, family, "{finding:?}");
+        assert!((finding.usecs.value - usecs as f64).abs() < 1.0, "{finding:?}");
+    }
 }
 
 #[test]
@@ -116,16 +139,23 @@ fn delay_whose_packets_are_polled_one_by_one__is_measured_exactly() {
     // No joiner is reported at once: the floor shows only in which packets join. A poll takes 1 us
     // for each packet, and all that come until it is done.
     let mut done = 0;
-    let verdict = play(true, |arrived| {
+    let (finding, _) = theirs(|arrived| {
         let release = |at: &u64| {
             done = 1_000 + if *at > done { at + 300_000 } else { done };
             done
         };
         arrived.iter().map(release).collect()
     });
-    let finding = verdict.at(Place::Theirs).expect("a delay of theirs");
     assert_eq!((finding.family, finding.frames), (Family::Delay, None));
     assert!((finding.usecs.value - 300.0).abs() < 1.0, "{finding:?}");
+}
+
+#[test]
+fn delay__is_found_in_round_trips_without_its_side() {
+    let verdict = play(false, |arrived| delayed(arrived, 75_000));
+    let [finding] = &verdict.findings[..] else { panic!("{verdict:?}") };
+    assert_eq!((finding.family, finding.place), (Family::Delay, Place::Unknown));
+    assert!((finding.usecs.value - 75.0).abs() < 1.0, "{finding:?}");
 }
 
 #[test]
@@ -167,24 +197,6 @@ fn limit_to_which_others_are_counted__is_found() {
     assert!((finding.usecs.value - 200.0).abs() < 2.0, "{finding:?}");
 }
 
-#[test]
-fn throttle__is_found() {
-    let (mut last, mut due) = (0, 0);
-    let verdict = play(true, |arrived| {
-        let release = |at: &u64| {
-            if *at > due {
-                due = (*at).max(last + 125_000);
-                last = due;
-            }
-            due
-        };
-        arrived.iter().map(release).collect()
-    });
-    let finding = verdict.at(Place::Theirs).expect("a throttle of theirs");
-    assert_eq!(finding.family, Family::Throttle);
-    assert!((finding.usecs.value - 125.0).abs() < 1.0, "{finding:?}");
-}
-
 /// When a NIC reports packets that waits for `quiet` without a packet, and for `bound` after the
 /// first at the latest.
 fn quieted(arrived: &[u64], quiet: u64, bound: u64) -> Vec<u64> {
@@ -205,8 +217,7 @@ fn quieted(arrived: &[u64], quiet: u64, bound: u64) -> Vec<u64> {
 #[test]
 fn quiet__is_found_with_its_bound_where_trains_last_so_long() {
     for (quiet, bound, shown) in [(140, 272, true), (20, 75, true), (60, 1_000_000, false)] {
-        let verdict = play(true, |arrived| quieted(arrived, quiet * 1_000, bound * 1_000));
-        let finding = verdict.at(Place::Theirs).expect("a hold of theirs");
+        let (finding, verdict) = theirs(|arrived| quieted(arrived, quiet * 1_000, bound * 1_000));
         assert_eq!(finding.family, Family::Quiet, "{finding:?}");
         assert!((finding.usecs.value - quiet as f64).abs() < 1.0, "{finding:?}");
         assert_eq!(finding.lone_usecs, finding.usecs.value, "{finding:?}");
@@ -236,8 +247,8 @@ fn deferral__is_found_with_its_polls_and_one_poll_is_a_throttle() {
         [(100, 2, Family::Deferral), (40, 9, Family::Deferral), (100, 1, Family::Throttle)]
     {
         let mut last = 0;
-        let verdict = play(true, |arrived| deferred(arrived, usecs * 1_000, polls, &mut last));
-        let finding = verdict.at(Place::Theirs).expect("a hold of theirs");
+        let (finding, verdict) =
+            theirs(|arrived| deferred(arrived, usecs * 1_000, polls, &mut last));
         let count = (family == Family::Deferral).then_some(polls as u32);
         assert_eq!((finding.family, finding.polls), (family, count), "{finding:?}");
         assert!((finding.usecs.value - usecs as f64).abs() < 1.0, "{finding:?}");
@@ -248,28 +259,9 @@ fn deferral__is_found_with_its_polls_and_one_poll_is_a_throttle() {
 
 /// Plays a plan of both lengths against a far host whose NIC reports packets of a length by
 /// `far_nic`.
-fn play_lengths(mut far_nic: impl FnMut(&[u64], Length) -> Vec<u64>) -> Verdict {
+fn play_lengths(far_nic: impl FnMut(&[u64], Length) -> Vec<u64>) -> Verdict {
     let abilities = Abilities { stamps: true, full: true, ..Abilities::default() };
-    let mut plan = Plan::new(abilities, 5);
-    let mut now = 0;
-    while let Some(train) = plan.next_train() {
-        let takes = if train.length == Length::Full { PATH + 12_000 } else { PATH };
-        let begin = now + train.quiet.as_nanos();
-        let sent: Vec<u64> = train.sends.iter().map(|send| begin + send.at.as_nanos()).collect();
-        let arrived: Vec<u64> = sent.iter().map(|sent| sent + takes).collect();
-        let received = far_nic(&arrived, train.length);
-        let probe = |(sent, received): (&u64, &u64)| Probe {
-            sent: *sent,
-            received: Some(received + 5_000 + takes),
-            nic: None,
-            far: Some(Far { received: received + 9_000_000, sent: received + 9_005_000 }),
-            silent: false,
-        };
-        let probes: Vec<Probe> = sent.iter().zip(&received).map(probe).collect();
-        now = probes.iter().filter_map(|probe| probe.received).max().unwrap_or(now) + 1_000_000;
-        plan.record(MeasuredTrain { train, probes });
-    }
-    judge(plan.heard())
+    judge(&measure_stamped(abilities, far_nic, <[u64]>::to_vec))
 }
 
 #[test]
@@ -345,15 +337,6 @@ fn quiet_beside_much_else__is_not_surely_a_delay() {
     let finding = verdict.at(Place::Theirs).expect("a hold of theirs");
     let families = [&[finding.family], &finding.alike[..]].concat();
     assert!(families.contains(&Family::Quiet), "{finding:?}");
-}
-
-#[test]
-fn tick__is_found() {
-    let tick = |at: &u64| at.div_ceil(128_000) * 128_000;
-    let verdict = play(true, |arrived| arrived.iter().map(tick).collect());
-    let finding = verdict.at(Place::Theirs).expect("a tick of theirs");
-    assert_eq!(finding.family, Family::Periodic);
-    assert!((finding.usecs.value - 128.0).abs() < 0.1, "{finding:?}");
 }
 
 #[test]
@@ -460,7 +443,7 @@ fn nic_of_mine_that_stamps__tells_both_sides_from_round_trips() {
     let played = |theirs: u64, mine: u64| {
         let heard = measure_stamped(
             Abilities::default(),
-            |arrived| delayed(arrived, theirs),
+            |arrived, _| delayed(arrived, theirs),
             |arrived| delayed(arrived, mine),
         );
         judge(&heard)
@@ -478,7 +461,7 @@ fn nic_of_mine_that_stamps__tells_both_sides_from_round_trips() {
 #[test]
 fn nic_that_stamps_few_packets__is_not_asked() {
     let mut heard =
-        measure_stamped(Abilities::default(), |arrived| delayed(arrived, 90_000), <[u64]>::to_vec);
+        measure_stamped(Abilities::default(), |at, _| delayed(at, 90_000), <[u64]>::to_vec);
     let stamps = heard.iter_mut().flat_map(|heard| &mut heard.probes);
     stamps.enumerate().filter(|(at, _)| at % 4 == 0).for_each(|(_, probe)| probe.nic = None);
     let verdict = judge(&heard);
