@@ -9,7 +9,6 @@ mod header;
 mod install;
 mod kernel;
 mod mpi;
-mod npb;
 mod peers;
 mod repo;
 mod shell;
@@ -41,8 +40,6 @@ enum Subcommands {
     Drivers(drivers::Options),
     /// Runs the tests of MPI with Open MPI 5 and MPICH, too, which it gets with pip
     Mpi,
-    /// Runs the NAS Parallel Benchmarks over our NIC and writes docs/results/npb.json
-    Npb(npb::Options),
     /// House rules that no compiler checks: layers, sizes, forbidden words, links
     Tidy,
     /// Writes the header of the C API from its Rust; with --check says whether it is stale
@@ -69,7 +66,6 @@ fn main() -> ExitCode {
         Subcommands::Kernel => kernel::ensure(),
         Subcommands::Drivers(options) => drivers::run(&options),
         Subcommands::Mpi => mpi::run(),
-        Subcommands::Npb(options) => npb::run(&options),
         Subcommands::Tidy => tidy::run(),
         Subcommands::Header(options) => header::run(&options),
         Subcommands::Install(options) => install::run(&options),

@@ -31,7 +31,7 @@ pub(crate) struct ReproduceArgs {
     /// A quarter of the time for each run
     #[arg(long)]
     quick: bool,
-    /// What `cargo xtask npb` has measured, for the tables of the NAS Parallel Benchmarks
+    /// What `cargo xtask bench npb` has measured, for the tables of the NAS Parallel Benchmarks
     #[arg(long, value_name = "FILE")]
     npb: Option<PathBuf>,
     /// List what there is, and run nothing

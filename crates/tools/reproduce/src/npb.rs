@@ -1,4 +1,4 @@
-//! The NAS Parallel Benchmarks: as skeletons on modelled hosts, or as `cargo xtask npb` has
+//! The NAS Parallel Benchmarks: as skeletons on modelled hosts, or as `cargo xtask bench npb` has
 //! measured them on hosts of this machine, in a file that is read here.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use crate::claim::Null;
 /// No file of results has more bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// What `cargo xtask npb` has measured.
+/// What `cargo xtask bench npb` has measured.
 #[derive(Debug, Deserialize)]
 pub struct Npb {
     programs: Vec<NpbProgram>,
@@ -150,7 +150,7 @@ impl Npb {
 }
 
 fn doing(path: &Path) -> String {
-    format!("read {}, which `cargo xtask npb` writes", path.display())
+    format!("read {}, which `cargo xtask bench npb` writes", path.display())
 }
 
 #[cfg(test)]

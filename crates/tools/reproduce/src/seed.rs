@@ -174,7 +174,7 @@ pub enum Ours {
     Predicted(Formula),
     /// From the runs; a constant was set to make it agree, so that it proves nothing.
     Set(Formula),
-    /// From what `cargo xtask npb` has measured, if its file is given.
+    /// From what `cargo xtask bench npb` has measured, if its file is given.
     Npb(NpbRatio),
     /// Not at all, and why.
     Cannot(String),
