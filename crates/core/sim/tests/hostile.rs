@@ -1,12 +1,9 @@
 //! A peer that lies, among honest ones: nothing of what it says reaches their messages.
 
-#[path = "../../mx/tests/engine/support/lies.rs"]
-mod lies;
-
+use crate::lies::{POISON, any_body, frame, header};
 use base::prng::Prng;
 use base::time::Duration;
 use bytes::Bytes;
-use lies::{POISON, any_body, frame, header};
 use mx::config::Config;
 use mx::ids::PeerId;
 use mx::matching::Match;

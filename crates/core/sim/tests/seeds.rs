@@ -31,9 +31,7 @@ fn all_seeds_do_what_the_model_says() {
                 eprintln!("{fault}\n");
             }
             eprintln!("{:#?}", sim::seeds::Setup::new(seed));
-            panic!(
-                "seed {seed}; again: EARMARK_SEED={seed} cargo test -p earmark-sim --test seeds"
-            );
+            panic!("seed {seed}; again: EARMARK_SEED={seed} cargo test -p earmark-sim seeds");
         }
         if seed % 20 == 0 || chosen.is_some() {
             assert_eq!(drive::run(seed, contents.clone()), report, "seed {seed} is not the same");

@@ -1,5 +1,4 @@
 //! The calendar with guests that are threads of the test, which speak as the kernel's clock does.
-#![allow(non_snake_case, reason = "test names are subject__case")]
 
 use std::io::{Read, Write};
 use std::os::linux::net::SocketAddrExt;
@@ -12,8 +11,7 @@ use base::time::Instant;
 use lab::calendar::Calendar;
 use lab::dataplane::{DataPlaneError, VirtualHandle, VirtualSettings};
 
-mod common;
-use common::{ok, soon};
+use crate::common::{ok, soon};
 
 const ACK: u32 = 0;
 const START: u32 = 1;

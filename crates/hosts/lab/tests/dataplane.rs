@@ -3,7 +3,6 @@
 //!
 //! Of times, only lower bounds are tested: a machine may be late, but never early. What strategies
 //! and links do at which moment is in `plane.rs` and in the tests of `nic`.
-#![allow(non_snake_case, reason = "test names are subject__case")]
 
 use std::collections::VecDeque;
 use std::fs;
@@ -25,8 +24,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 use sys::clock;
 
-mod common;
-use common::{ok, soon};
+use crate::common::{ok, soon};
 
 /// A frame that a host has got: on which queue, when, and its bytes.
 type Arrival = (usize, Instant, Vec<u8>);

@@ -1,7 +1,6 @@
 //! Hosts: what runs in them, what they show of themselves, and that nothing is left of them.
 //!
 //! These tests need root, or the rights that `become_capable` gives.
-#![allow(non_snake_case, reason = "test names are subject__case")]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,8 +12,7 @@ use lab::host::Host;
 use lab::station::Station;
 use rustix::process::{Pid, Signal, kill_process};
 
-mod common;
-use common::{members, namespace, ok, soon, two_hosts};
+use crate::common::{members, namespace, ok, soon, two_hosts};
 
 fn host(name: &str) -> Host {
     ok(Host::create(name, &[Station::new("a", 1), Station::new("b", 2)]))

@@ -1,5 +1,4 @@
 //! Ports, links and the switch, without a thread or a clock: time is what the test says.
-#![allow(non_snake_case, reason = "test names are subject__case")]
 
 use std::collections::VecDeque;
 use std::io;

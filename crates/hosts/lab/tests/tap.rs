@@ -1,7 +1,6 @@
 //! TAP ports: frames go both ways between real network stacks, and every refusal says why.
 //!
 //! These tests need root and /dev/net/tun.
-#![allow(non_snake_case, reason = "test names are subject__case")]
 
 use std::fs;
 use std::net::{IpAddr, UdpSocket};
@@ -14,8 +13,7 @@ use lab::tap::Tap;
 use lab::{Lab, LabSettings};
 use sys::netlink::{InterfaceState, Netlink};
 
-mod common;
-use common::{ok, wired};
+use crate::common::{ok, wired};
 
 fn lab(queues: u16, mtu: u32) -> Lab {
     ok(Lab::create(&LabSettings { queues, mtu, ..LabSettings::default() }))

@@ -3,12 +3,10 @@
 //! The tests run the example as user 65534 without any capability. They need root themselves, to
 //! become that user and to give it a `/dev/net/tun` that it may open; both in a mount namespace of
 //! their own.
-#![allow(non_snake_case, reason = "test names are subject__case")]
 
 use std::process::{Command, Output};
 
-mod common;
-use common::{ok, two_hosts};
+use crate::common::{ok, two_hosts};
 
 /// Runs the example as user 65534, after `prepare` (as root, in a private mount namespace).
 fn as_unprivileged(prepare: &str, program: &[&str]) -> Output {

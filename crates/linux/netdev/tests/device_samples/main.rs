@@ -13,7 +13,7 @@ use std::path::Path;
 
 use netdev::aspm::Aspm;
 use netdev::ethtool::{
-    Channels, Coalesce, Eee, Features, Link, LinkState, Rings, Strings, Timestamps,
+    Channels, Coalesce, Eee, Ethtool, Features, Link, LinkState, Rings, Strings, Timestamps,
     parse_flow_rule, parse_rss,
 };
 use netdev::interrupts::irqbalance;
@@ -116,4 +116,18 @@ fn parsed(request: &str, bytes: &[u8]) -> Result<String, String> {
         "rule" => Ok(parse_flow_rule(bytes).map_or("none".into(), |rule| rule.to_string())),
         other => Err(format!("{other} is no request")),
     }
+}
+
+#[test]
+fn no_such_device__every_reader_says_so() {
+    let ethtool = Ethtool::open().unwrap();
+    for name in ["no-such", "", "a-name-that-is-far-too-long", "../lo"] {
+        assert!(ethtool.coalesce(name).expect_err("there is none").is_no_device(), "{name}");
+        assert!(ethtool.driver(name).expect_err("there is none").is_no_device(), "{name}");
+        assert!(ethtool.features(name).expect_err("there is none").is_no_device(), "{name}");
+    }
+    let error = ethtool.rings("no-such").expect_err("there is none").to_string();
+    let begin = "read the rings of no-such: No such device (os error 19)";
+    assert!(error.starts_with(begin), "{error}");
+    assert!(error.ends_with("; list the devices with: ip link"), "{error}");
 }
