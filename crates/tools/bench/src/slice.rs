@@ -98,7 +98,8 @@ pub struct PortRecord {
     pub holds: Distribution,
     /// Frames dropped because a ring was full.
     pub ring_full: u64,
-    /// Frames that the host's stack refused.
+    /// Frames that the host's stack refused; in the model, datagrams that found no room in their
+    /// socket.
     pub refused: u64,
     /// Frames lost on the link on which those of its host leave.
     pub link_lost: u64,

@@ -68,6 +68,8 @@ pub struct WorkloadDriver {
     failure: Option<String>,
     now: Now,
     readings: u32,
+    /// When it begins, from which its own clock counts.
+    begins: Instant,
     /// How many bytes of what is sent are of interest.
     keeps: usize,
     outgoing: Vec<u8>,
@@ -76,8 +78,8 @@ pub struct WorkloadDriver {
 
 impl WorkloadDriver {
     /// A driver before the start. Only the first `keeps` bytes of what is sent at a time are
-    /// wanted. The workload's clocks count from the beginning of the simulation, its time of day
-    /// as well.
+    /// wanted. The workload's clocks, and the window, count from when it begins: that is when the
+    /// simulation does, unless it is [put off](Self::beginning_at).
     pub fn new(workload: Box<dyn Workload>, window: Window, keeps: usize, series: bool) -> Self {
         Self {
             workload,
@@ -86,10 +88,23 @@ impl WorkloadDriver {
             failure: None,
             now: Now::default(),
             readings: 0,
+            begins: Instant::ZERO,
             keeps,
             outgoing: Vec::new(),
             incoming: Vec::new(),
         }
+    }
+
+    /// The same, which begins at a moment of the simulation.
+    #[must_use]
+    pub const fn beginning_at(mut self, begins: Instant) -> Self {
+        self.begins = begins;
+        self
+    }
+
+    /// A moment of the simulation by the clock of the workload.
+    pub const fn own_clock(&self, at: Instant) -> Instant {
+        Instant::from_nanos(at.since(self.begins).as_nanos())
     }
 
     /// What the workload has measured.
@@ -124,6 +139,7 @@ impl WorkloadDriver {
     pub const fn until(&self) -> Option<Instant> {
         match self.state {
             DriverState::Waits(until) => until,
+            DriverState::Reported(Reported::Start) => Some(self.begins),
             _ => None,
         }
     }
@@ -163,6 +179,9 @@ impl WorkloadDriver {
     /// Hands the workload the last report, and gives what it asks for. A moment that it waited for
     /// is for the caller to report.
     pub fn next(&mut self, at: Instant) -> Demand {
+        if at < self.begins {
+            return Demand::Report(Some(self.begins));
+        }
         let report = match self.state {
             DriverState::Reported(report) => report,
             DriverState::Waits(until) => return Demand::Report(until),
@@ -172,6 +191,7 @@ impl WorkloadDriver {
         if !matches!(report, Reported::Sent(..)) || self.workload.needs_time_of_sent() {
             let reads_wall_clock = self.workload.reads_wall_clock();
             self.readings = if reads_wall_clock { 2 } else { 1 };
+            let at = self.own_clock(at);
             self.now = Now { at, wall_ns: if reads_wall_clock { at.as_nanos() } else { 0 } };
         }
         let event = match report {
@@ -200,7 +220,10 @@ impl WorkloadDriver {
                 (DriverState::Busy, Demand::Send { connection, length, each: Some(datagram_bytes) })
             }
             Action::Compute(lasts) => (DriverState::Busy, Demand::Compute(lasts)),
-            Action::Wait { until } => (DriverState::Waits(until), Demand::Report(until)),
+            Action::Wait { until } => {
+                let until = until.map(|until| until + self.begins.since(Instant::ZERO));
+                (DriverState::Waits(until), Demand::Report(until))
+            }
             Action::Done => (DriverState::Over, Demand::Nothing),
             Action::Fail(why) => {
                 self.failure = Some(why.to_owned());

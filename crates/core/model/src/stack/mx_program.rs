@@ -121,12 +121,14 @@ impl MxProgram for WorkloadProgram {
     fn drained(&mut self, now: Instant, number: u64, _outstanding: usize) {
         let Some((connection, sent_at)) = self.sends.remove(&number) else { return };
         let lasted = now.since(sent_at).as_nanos() as i64;
+        let now = self.driver.own_clock(now);
         self.driver.recorder_mut().record(now, Timing::Transfer, lasted);
         self.inbox.push_back(Waiting::Drained(connection));
     }
 
     fn received(&mut self, now: Instant, peer: usize, match_info: u64, message: SizedMessage) {
         let connection = self.connection((peer, match_info));
+        let now = self.driver.own_clock(now);
         let recorder = self.driver.recorder_mut();
         recorder.count(now, Counter::MessagesReceived, 1);
         recorder.count(now, Counter::MessageBytes, message.length);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use base::quantity::Unit;
+use base::time::Duration;
 use hostside::processor::Costs;
 use intel::Adapter;
 use lab::wait::Waiting;
@@ -98,7 +99,7 @@ options! {
         /// queues, as by `ethtool -X`
         #[arg(num_args = 0..=1, default_missing_value = "true")]
         rss: bool => only_in(applicability::VIRTIO),
-        /// Packets that a receive ring holds, as `ethtool -G rx`
+        /// Packets that a receive ring holds, as `ethtool -G rx`; 1024 without it
         #[arg(value_parser = clap::value_parser!(u32).range(16..=65_536), value_name = "PACKETS")]
         ring: u32 => only_in(&[HostKind::Namespaces, HostKind::Model]),
         /// Microseconds from arrival until a frame is in host memory: what `stream` looks ahead
@@ -184,16 +185,26 @@ impl NicOptions {
 
     /// What host `number` costs in virtual time.
     pub fn costs_of(&self, number: usize) -> Costs {
-        let set = self.costs.map(CostSet::costs).unwrap_or_default();
-        let one =
-            |given: &Option<EachHost>, usual| given.as_ref().map_or(usual, |it| it.of(number));
-        Costs {
-            interrupt: one(&self.interrupt_cost, set.interrupt),
-            packet: one(&self.packet_cost, set.packet),
-            send: one(&self.send_cost, set.send),
-            wakeup: one(&self.wakeup_cost, set.wakeup),
-            idle_after: one(&self.idle_after, set.idle_after),
-        }
+        let [interrupt, packet, send, wakeup, idle_after] =
+            self.given_costs(number).map(Option::unwrap_or_default);
+        Costs { interrupt, packet, send, wakeup, idle_after }
+    }
+
+    /// What options say of it, be it nothing: of an interrupt, a packet that comes, one that is
+    /// sent, waking up, and for how long it idles before.
+    pub(crate) fn given_costs(&self, number: usize) -> [Option<Duration>; 5] {
+        let set = self.costs.map(CostSet::costs);
+        let one = |given: &Option<EachHost>, of: fn(&Costs) -> Duration| {
+            let of_set = set.as_ref().map(of).filter(|cost| *cost > Duration::ZERO);
+            given.as_ref().map(|it| it.of(number)).or(of_set)
+        };
+        [
+            one(&self.interrupt_cost, |set| set.interrupt),
+            one(&self.packet_cost, |set| set.packet),
+            one(&self.send_cost, |set| set.send),
+            one(&self.wakeup_cost, |set| set.wakeup),
+            one(&self.idle_after, |set| set.idle_after),
+        ]
     }
 
     /// The setting that `--strategy`, `--rx-usecs` and `--rx-frames` describe together.

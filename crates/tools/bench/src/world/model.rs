@@ -41,6 +41,9 @@ const USUAL_MACHINE: &str = "ideal";
 /// Hosts of an experiment.
 const HOSTS: usize = 2;
 
+/// When programs begin, as in virtual time: NICs have had a silence before that.
+const GO_AT: Instant = Instant::from_micros(1_000_000);
+
 /// How long servers go on after the measurement, so that the last requests are answered.
 const LINGER: Duration = Duration::from_millis(50);
 
@@ -96,27 +99,25 @@ impl ModelWorld {
         seed: u64,
     ) -> Result<(NicSettings, Costs)> {
         let NicOptions { queues, ring, .. } = &self.options;
-        let moderation = self.moderation(number, moderation);
+        let (moderation, usual) = (self.moderation(number, moderation), NicSettings::default());
         let nic = NicSettings {
             moderation,
             rules: setup::rules(&self.options)?,
             lanes: self.options.lanes(moderation),
             queues: queues.unwrap_or(1),
-            ring: ring.unwrap_or(4_096) as usize,
+            ring: ring.map_or(usual.ring, |ring| ring as usize),
             tick_seed: Some(setup::tick_seed(Some(seed), number)),
         };
         let mut costs = self.machine.constants.costs;
-        let given = self.options.costs_of(number);
-        for (cost, given) in [
-            (&mut costs.interrupt, given.interrupt),
-            (&mut costs.packet, given.packet),
-            (&mut costs.send, given.send),
-            (&mut costs.idle_exit, given.wakeup),
-            (&mut costs.idle_after, given.idle_after),
-        ] {
-            if given > Duration::ZERO {
-                *cost = given.as_nanos() as f64;
-            }
+        let own = [
+            &mut costs.interrupt,
+            &mut costs.packet,
+            &mut costs.send,
+            &mut costs.idle_exit,
+            &mut costs.idle_after,
+        ];
+        for (cost, given) in own.into_iter().zip(self.options.given_costs(number)) {
+            *cost = given.map_or(*cost, |given| given.as_nanos() as f64);
         }
         Ok((nic, costs))
     }
@@ -256,7 +257,7 @@ impl ModelWorld {
         world: &mut Simulation<Stacks, Holds>,
         (before, after): (Moderation, Moderation),
     ) -> Result<NicRecord> {
-        let at = |seconds: f64| Instant::from_nanos((seconds * 1e9) as u64);
+        let at = |seconds: f64| GO_AT + Duration::from_nanos((seconds * 1e9) as u64);
         world.run(at(plan.warmup_s));
         let first: Vec<_> = (0..HOSTS).map(|host| counted(world, host)).collect();
         world.hosts.iter_mut().for_each(|host| host.device.observer = Holds::default());
@@ -269,8 +270,8 @@ impl ModelWorld {
         let end = at(plan.warmup_s + plan.duration_s);
         world.run(end);
         let mut ports = Vec::new();
-        for (host, (earlier, busy, lost)) in first.into_iter().enumerate() {
-            let (counters, busy_now, lost_now) = counted(world, host);
+        for (host, (earlier, busy, lost, refused)) in first.into_iter().enumerate() {
+            let (counters, busy_now, lost_now, refused_now) = counted(world, host);
             let holds = std::mem::take(&mut world.hosts[host].device.observer);
             ports.push(PortRecord {
                 name: format!("{}0", lab::names(HOSTS)[host]),
@@ -279,6 +280,7 @@ impl ModelWorld {
                 busy_ns: Some(busy_since(busy_now, busy)),
                 cores: self.machine.cores,
                 link_lost: lost_now - lost,
+                refused: refused_now - refused,
                 ..PortRecord::counted(&(counters - earlier))
             });
         }
@@ -287,10 +289,11 @@ impl ModelWorld {
     }
 }
 
-/// What a NIC and the cores of its host have counted, and frames that did not reach it.
-fn counted(world: &Simulation<Stacks, Holds>, host: usize) -> (Counters, Busy, u64) {
+/// What a NIC and the cores of its host have counted, frames that did not reach it, and datagrams
+/// that found no room in a socket.
+fn counted(world: &Simulation<Stacks, Holds>, host: usize) -> (Counters, Busy, u64, u64) {
     let it = &world.hosts[host];
-    (it.device.counters(), it.busy(), world.lost(host))
+    (it.device.counters(), it.busy(), world.lost(host), it.stack.other.dropped())
 }
 
 /// Nanoseconds for each of [`Activity::ALL`]; what processes send is in their work.
@@ -333,7 +336,7 @@ fn endpoint(
 
 fn driver(spec: &AgentSpec, keeps: usize) -> WorkloadDriver {
     let workload = spec.workload.build(spec.transport().framing(), spec.seed);
-    WorkloadDriver::new(workload, spec.window(), keeps, spec.series)
+    WorkloadDriver::new(workload, spec.window(), keeps, spec.series).beginning_at(GO_AT)
 }
 
 /// A program with sockets. It sleeps while it waits.

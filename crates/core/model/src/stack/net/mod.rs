@@ -113,9 +113,9 @@ impl NetStack {
         self.programs.get_mut(process).map(|program| &mut program.driver)
     }
 
-    /// Datagrams for a process that found no room in its buffer.
-    pub fn dropped(&self, process: usize) -> u64 {
-        self.programs.get(process).map_or(0, |program| program.dropped)
+    /// Datagrams that found no room in the buffer of their socket.
+    pub fn dropped(&self) -> u64 {
+        self.programs.iter().map(|program| program.dropped).sum()
     }
 
     fn next_port(&mut self) -> u16 {
