@@ -15,6 +15,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use sys::privilege::become_capable;
 
 use super::code;
+use super::mpirun::quoted;
 use bench::applicability::Use;
 use bench::experiment::USUAL_SETTING;
 use bench::options::NicOptions;
@@ -39,7 +40,7 @@ pub(crate) enum Time {
 pub(crate) struct LabRunArgs {
     /// A shell command for a host: a, b, c and so on, which know each other by these names; may be
     /// given more than once. There are as many hosts as are named, and always a and b
-    #[arg(long, num_args = 2, required = true, value_names = ["HOST", "CMD"])]
+    #[arg(long, num_args = 2, required_unless_present = "command", value_names = ["HOST", "CMD"])]
     pub(crate) on: Vec<String>,
     /// End when the commands of this host (or `all`) have ended; the others are stopped
     ///
@@ -57,6 +58,9 @@ pub(crate) struct LabRunArgs {
     pub(crate) at: Vec<String>,
     #[command(flatten)]
     pub(crate) nic: NicOptions,
+    /// A program on host a, and its arguments
+    #[arg(last = true, value_name = "CMD")]
+    pub(crate) command: Vec<String>,
 }
 
 /// What the commands of the other host get to start listening, before the first client starts.
@@ -73,7 +77,11 @@ const ENDED_BY_SIGINT: i32 = 128 + signal_hook::consts::SIGINT;
 
 /// Runs the commands of `args`.
 pub(crate) fn run(args: &LabRunArgs) -> Result<ExitCode> {
-    let commands = commands(&args.on)?;
+    let mut commands = commands(&args.on)?;
+    if !args.command.is_empty() {
+        let words: Vec<_> = args.command.iter().map(|word| quoted(word)).collect();
+        commands.push((0, format!("exec {}", words.join(" "))));
+    }
     let awaited = awaited(args.until.as_deref(), &commands)?;
     let world = if args.time == Time::Virtual { WorldKind::Virtual } else { WorldKind::Live };
     check_taken(world, &args.nic)?;

@@ -25,8 +25,9 @@ use show::{screen, summary};
 
 #[derive(Args, Debug)]
 pub(crate) struct ShowArgs {
-    /// The device, such as eth0; without it, one line for each NIC
-    device: Option<String>,
+    /// The devices, such as eth0; without any, one line for each NIC
+    #[arg(value_name = "DEVICE")]
+    devices: Vec<String>,
     /// Seconds over which interrupts are counted
     #[arg(long, default_value_t = 0.5, value_name = "SECONDS")]
     #[arg(value_parser = number(Unit::Seconds, 0.0..=60.0))]
@@ -65,16 +66,16 @@ pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode> {
     // No rule is about interrupts.
     let sample = if policy.is_some() { 0.0 } else { args.sample };
     let sample = Duration::from_secs_f64(sample);
-    let mut devices = match &args.device {
-        Some(device) => vec![Report::read(&root, &device_name(&root, device), sample)?],
+    let is_list = args.devices.is_empty();
+    let read = |device: &String| Report::read(&root, &device_name(&root, device), sample);
+    let mut devices: Vec<Report> = args.devices.iter().map(read).collect::<Result<_>>()?;
+    if is_list {
         // One that goes away meanwhile is not shown.
-        None => nics(&root)?
-            .iter()
-            .filter_map(|device| Report::read(&root, device, Duration::ZERO).ok())
-            .collect(),
-    };
+        let nics = nics(&root)?;
+        devices.extend(nics.iter().filter_map(|it| Report::read(&root, it, Duration::ZERO).ok()));
+    }
     devices = devices.into_iter().map(with_lab).collect();
-    if args.device.is_none() {
+    if is_list {
         for name in illegible_devices(&root).unwrap_or_default() {
             errln!(
                 "{name}: its name is no UTF-8, so it cannot be named here; in bash, \
@@ -87,10 +88,9 @@ pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode> {
     }
     if args.json {
         json::print(&Shown { devices })?;
-    } else if args.device.is_some() {
-        for device in &devices {
-            outln!("{}", screen(device, width).lines().join("\n"));
-        }
+    } else if !is_list {
+        let screens = devices.iter().map(|device| screen(device, width).lines().join("\n"));
+        outln!("{}", screens.collect::<Vec<_>>().join("\n\n"));
     } else {
         devices.iter().for_each(|device| outln!("{}", Lines::listed(&summary(device), width)));
         match devices.first() {

@@ -40,8 +40,10 @@ pub(crate) struct TuneArgs {
     /// The device, such as eth0; with --world, the port or ports of our NIC: a0, b0 or both
     #[arg(value_name = "DEV")]
     pub(crate) device: String,
-    /// What you want: "p99 < 200us", "min latency, cpu < 30%", "min cpu, p99 < 150us", "max
-    /// throughput". Numbers alone are us, cores, Mbit/s or times a second
+    /// What you want: "p99 < 200us", "min cpu, p99 < 150us", "max throughput"
+    ///
+    /// Also "min latency, cpu < 30%", for example. Numbers alone are us, cores, Mbit/s or times a
+    /// second.
     #[arg(long, value_name = "GOAL", required_unless_present = "command")]
     pub(crate) goal: Option<String>,
     /// The far host, on which `earmark serve` runs
@@ -58,8 +60,10 @@ pub(crate) struct TuneArgs {
     /// What the device is tuned for
     #[arg(long, value_enum, default_value = "tcp-rr")]
     pub(crate) workload: Workload,
-    /// A command of yours instead, and a number that it prints: that of netperf, sockperf, ping,
-    /// iperf3, wrk, memtier_benchmark, fio or redis-benchmark, one alone on its line, or --metric
+    /// A command of yours instead, and a number that it prints
+    ///
+    /// That of netperf, sockperf, ping, iperf3, wrk, memtier_benchmark, fio or redis-benchmark, one
+    /// alone on its line, or --metric.
     #[arg(long, value_name = "CMD", conflicts_with_all = ["peer", "workload", "goal"])]
     pub(crate) command: Option<String>,
     /// Which number of your command counts: a regular expression with a group for it, as in

@@ -21,8 +21,9 @@ const HEADER_EVERY: usize = 20;
 
 #[derive(Args, Debug)]
 pub(crate) struct WatchArgs {
-    /// The device, such as eth0
-    device: String,
+    /// The devices, such as eth0
+    #[arg(required = true, value_name = "DEVICE")]
+    devices: Vec<String>,
     /// Seconds between two lines
     #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
     #[arg(value_parser = number(Unit::Seconds, 0.01..=3_600.0))]
@@ -38,10 +39,13 @@ pub(crate) struct WatchArgs {
 /// Does what `args` say, until Ctrl-C. It changes nothing.
 pub(crate) fn run(args: &WatchArgs) -> Result<()> {
     let root = Root::here();
-    let meter = Meter::open(&root, &device_name(&root, &args.device))?;
-    let gone = || format!("{} has gone; watch it again when it is back", args.device);
-    let mut before = meter.read()?;
-    let columns = columns(&args.device, Width::of_output());
+    let mut watched = Vec::new();
+    for name in &args.devices {
+        let meter = Meter::open(&root, &device_name(&root, name))?;
+        let before = meter.read()?;
+        watched.push((name, meter, before));
+    }
+    let columns = columns(&args.devices, Width::of_output());
     if let Some(remark) = columns.left_out("a wider terminal, or --json,").filter(|_| !args.json) {
         errln!("{remark}");
     }
@@ -50,14 +54,18 @@ pub(crate) fn run(args: &WatchArgs) -> Result<()> {
     let (mut printed, mut lines) = (0, 0);
     while args.count.is_none_or(|count| printed < count) {
         sleep(Duration::from_secs_f64(args.interval));
-        let now = meter.read().with_context(gone)?;
-        let rates = meter.between(&before, &now);
-        if args.json {
-            json::print_line(&rates)?;
-        } else {
-            if lines == 0 || (lines >= HEADER_EVERY && stdout().is_terminal()) {
-                outln!("{}", columns.header());
-                lines = 0;
+        if !args.json && (lines == 0 || (lines >= HEADER_EVERY && stdout().is_terminal())) {
+            outln!("{}", columns.header());
+            lines = 0;
+        }
+        for (name, meter, before) in &mut watched {
+            let gone = || format!("{name} has gone; watch it again when it is back");
+            let now = meter.read().with_context(gone)?;
+            let rates = meter.between(before, &now);
+            *before = now;
+            if args.json {
+                json::print_line(&rates)?;
+                continue;
             }
             let rows = rows(&rates);
             lines += rows.len();
@@ -66,7 +74,6 @@ pub(crate) fn run(args: &WatchArgs) -> Result<()> {
         let reminders = recover::reminders();
         reminders.iter().filter(|it| !overdue.contains(it)).for_each(|it| errln!("{it}"));
         overdue = reminders;
-        before = now;
         printed += 1;
     }
     Ok(())
@@ -75,9 +82,10 @@ pub(crate) fn run(args: &WatchArgs) -> Result<()> {
 /// Values of one line.
 type Row = Vec<String>;
 
-/// What fits; the name of the device needs as much as it has.
-fn columns(device: &str, width: Width) -> Stream {
-    let name = device.chars().count().max("  rx 1234".len());
+/// What fits; the names of devices need as much as they have.
+fn columns(devices: &[String], width: Width) -> Stream {
+    let names = devices.iter().map(|device| device.chars().count());
+    let name = names.fold("  rx 1234".len(), usize::max);
     let columns = [
         ("", 0, name),
         ("rx pkt/s", 0, 10),

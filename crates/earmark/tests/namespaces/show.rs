@@ -104,7 +104,13 @@ fn show__without_a_device__has_a_line_for_each() {
         assert!(line.starts_with(begin), "{ended:?}");
     }
     assert!(ended.stderr.contains("earmark show one"), "{ended:?}");
-    assert_eq!(on(&host, "show --json").json()["devices"].as_array().unwrap().len(), 3);
+    let names = |line: &str| {
+        let devices = on(&host, line).json()["devices"].take();
+        let names = devices.as_array().unwrap().iter().map(|it| it["name"].clone());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(names("show --json").len(), 3);
+    assert_eq!(names("show two one --json"), ["two", "one"]);
     on(&host, "show tap").says(&["coalescing   rx-frames 16: so many that are written"]);
     on(&host, "show lo").says(&["the loopback"]);
     for name in ["no-such", "../one", "a-name-that-is-far-too-long"] {
@@ -138,6 +144,9 @@ fn watch__counts_what_goes_through() {
 fn watch__has_plain_lines_and_says_that_its_device_is_gone() {
     needs!("lab", "ip");
     let host = host_with_veth();
+    let both = on(&host, "watch two one --interval 0.01 --count 2");
+    let names: Vec<_> = both.output().lines().map(|line| line.get(..3).unwrap().trim()).collect();
+    assert_eq!(names, ["", "two", "one", "two", "one"]);
     let ended = on(&host, "watch one --interval 0.01 --count 25");
     let lines: Vec<&str> = ended.output().lines().collect();
     assert_eq!(lines.len(), 26, "one header, and no more of them where no one scrolls");

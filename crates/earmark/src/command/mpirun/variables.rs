@@ -115,7 +115,7 @@ pub(super) fn print(mpi: Mpi, directory: &str) {
 }
 
 /// Text as a shell takes it for one word.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,^=@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         return text.to_owned();
