@@ -38,7 +38,6 @@ use tune::peer::ServeArgs;
 /// machine, a software NIC between them whose moderation you choose, real traffic, real programs.
 #[derive(Debug, Parser)]
 #[command(name = "earmark", version, long_version = env!("EARMARK_LONG_VERSION"))]
-#[command(max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -53,35 +52,39 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Run one experiment under one setting, or compare several
     Bench(Box<BenchArgs>),
-    /// Make one result of what the shards of a command printed, as the command would without them
+    /// Make one result of what the shards of a command printed
     ///
-    /// Of `bench`, `reproduce`, `mx soak` and the blind tests of probe, run with --shard. Shards
-    /// that are missing, or were run by another Earmark or with other options, are refused.
+    /// It is as the command would be without them: shards of `bench`, `reproduce`, `mx soak` and
+    /// the blind tests of probe, run with --shard. Shards that are missing, or were run by another
+    /// Earmark or with other options, are refused.
     Merge(MergeArgs),
-    /// Measure again what the documents report that Earmark implements, beside their numbers
+    /// Measure again what documents report, beside their numbers
     ///
-    /// Articles on e1000, bge and the Odroid C2, and the Open-MX paper, in virtual time. Writes an
-    /// HTML report. The exit status does not depend on how many numbers agree.
+    /// The documents are those that Earmark implements: articles on e1000, bge and the Odroid C2,
+    /// and the Open-MX paper, in virtual time. Writes an HTML report. The exit status does not
+    /// depend on how many numbers agree.
     Reproduce(ReproduceArgs),
-    /// Run your own programs on the two hosts
+    /// Run your own programs on hosts that our NIC connects
     #[command(subcommand)]
     Lab(LabCommand),
-    /// Run an MPI program on hosts of ours, over our NIC, and count its interrupts
+    /// Run an MPI program on hosts of ours, and count its interrupts
     ///
     /// The exit status is that of the program. What the NIC has counted goes to standard error.
     Mpirun(Box<MpirunArgs>),
-    /// Where the time of a request goes: each stage of its path, and the cause of the largest
+    /// Where the time of a request goes, and why
     ///
-    /// Of a HOST that runs an echo, which is asked; of a DEV, for whatever it receives; or of the
-    /// sockets of a program, which is run. Reads only. Needs root, or CAP_PERFMON.
+    /// Each stage of its path, and the cause of the largest. Of a HOST that runs an echo, which is
+    /// asked; of a DEV, for whatever it receives; or of the sockets of a program, which is run.
+    /// Reads only. Needs root, or CAP_PERFMON.
     Explain(Box<ExplainArgs>),
-    /// Look at the NIC of a running lab, and change it while traffic flows
+    /// Look at the NIC of a running lab, and change it meanwhile
     Nic(NicArgs),
-    /// What delays the packets that a device of this machine receives, and for how long at most
+    /// What delays packets that a device of this machine receives
     ///
-    /// From the wire to the application, on one screen. It only reads, as any user.
+    /// From the wire to the application, on one screen, and for how long at most. It only reads, as
+    /// any user.
     Show(ShowArgs),
-    /// Packets, interrupts and drops of a device of this machine, again and again
+    /// Packets, interrupts and drops of devices, again and again
     Watch(WatchArgs),
     /// Metrics of this machine's devices for Prometheus, until Ctrl-C
     ///
@@ -89,42 +92,43 @@ pub(crate) enum Command {
     /// drops, over HTTP or into a file. It only reads, as any user. Sockets that systemd passes are
     /// used instead of --listen.
     Exporter(ExporterArgs),
-    /// Message passing over plain Ethernet: measure it, simulate it, look at it
+    /// Message passing over plain Ethernet: measure, simulate, look
     #[command(subcommand)]
     Mx(MxCommand),
-    /// Find the settings of a device that suit a workload, and put them into force
+    /// Find the settings of a device that suit a workload
     ///
-    /// Measures few settings, in turns, until the best under the goal stands out;
-    /// reads back what the device took, and measures again. Ctrl-C leaves the device as it was.
-    /// The exit status is 3 if no setting meets the goal; nothing is changed then.
+    /// Measures few settings, in turns, until the best under the goal stands out, puts that into
+    /// force, reads back what the device took, and measures again. Ctrl-C leaves the device as it
+    /// was. The exit status is 3 if no setting meets the goal; nothing is changed then.
     Tune(Box<TuneArgs>),
-    /// Be the far host for `earmark tune` on another one, until Ctrl-C
+    /// Be the far host for `tune` on another one, until Ctrl-C
     Serve(ServeArgs),
-    /// Change settings of a device, by ethtool's names, so that it can be undone
+    /// Change settings of a device so that it can be undone
     ///
-    /// Reads back what the device took and prints it. If anything fails, and if this is killed, the
-    /// device is as it was.
+    /// Settings have ethtool's names. Reads back what the device took and prints it. If anything
+    /// fails, and if this is killed, the device is as it was.
     Apply(ApplyArgs),
-    /// A queue for urgent packets on a NIC of this machine: rules, a timer and a table, together
+    /// A queue for urgent packets on a NIC of this machine
     ///
-    /// Rules of the NIC (ntuple) send the packets to a queue that interrupts at once, the hash
-    /// leaves that queue out, and the others wait as before. What the NIC lacks is said, and what
-    /// is left; if nothing is, nothing is changed. Undone like any change. Without RULES, says
-    /// which lanes there are.
+    /// Rules, a timer and a table, together: rules of the NIC (ntuple) send the packets to a queue
+    /// that interrupts at once, the hash leaves that queue out, and the others wait as before. What
+    /// the NIC lacks is said, and what is left; if nothing is, nothing is changed. Undone like any
+    /// change. Without RULES, says which lanes there are.
     Lane(LaneArgs),
     /// Keep a change that was made with `apply --confirm-within`
     Confirm(RollbackArgs),
     /// Undo what Earmark has changed
     Rollback(RollbackArgs),
-    /// Print or write files that bring a device's settings back at each boot
+    /// Files that bring a device's settings back at each boot
     ///
-    /// A systemd .link file, and a udev rule for what that cannot say; or with --as, what
-    /// NetworkManager, ifupdown, TuneD, nmstate, Ansible or NixOS read.
+    /// Prints or writes them: a systemd .link file, and a udev rule for what that cannot say; or
+    /// with --as, what NetworkManager, ifupdown, TuneD, nmstate, Ansible or NixOS read.
     Persist(PersistArgs),
-    /// What a round trip to a host costs: side, type and length of the holds in it
+    /// What a round trip to a host costs, and the holds in it
     ///
-    /// Sends some thousands of small packets in a few seconds, in trains, and needs nothing on the
-    /// far side but an echo: `earmark echo`, NTP, ping, a TCP echo, memcached.
+    /// Says side, type and length of holds. Sends some thousands of small packets in a few seconds,
+    /// in trains, and needs nothing on the far side but an echo: `earmark echo`, NTP, ping, a TCP
+    /// echo, memcached.
     Probe(ProbeArgs),
     /// Answer probes of another host, until Ctrl-C
     ///
@@ -143,24 +147,26 @@ pub(crate) enum Command {
         #[arg(value_parser = scenario::offered(), hide_possible_values = true)]
         name: Option<String>,
     },
-    /// Find or build the Linux kernel that guests run, and print its path
+    /// Find or build the Linux kernel that guests run
     ///
-    /// Building takes about four minutes, once. The sources come from apt; nothing needs root.
+    /// Prints its path. Building takes about four minutes, once. The sources come from apt; nothing
+    /// needs root.
     Kernel {
         /// One of the newest series in this suite of the distribution's archive, as in
         /// trixie-backports; guests run it where `EARMARK_KERNEL` names it
         #[arg(long)]
         suite: Option<Suite>,
     },
-    /// Measure what interrupt, packet, wake-up and copy cost here, for virtual time and the model
+    /// Measure what interrupts, packets, wake-ups and copies cost here
     ///
-    /// Floods a host with frames that it drops, and with datagrams, with an interrupt for each and
-    /// for many. Takes about a minute and a half. Prints options for `bench --world virtual`, and
-    /// writes a machine for `bench --world model` with --machine.
+    /// Virtual time and the model can cost the same then. Floods a host with frames that it drops,
+    /// and with datagrams, with an interrupt for each and for many. Takes about a minute and a
+    /// half. Prints options for `bench --world virtual`, and writes a machine for `bench --world
+    /// model` with --machine.
     Calibrate(CalibrateArgs),
-    /// Compare Linux's own adaptive moderation with ours, in virtual time
+    /// Compare Linux's own adaptive moderation with ours
     Adaptive(AdaptiveArgs),
-    /// Print the JSON Schema of what a command prints with --json
+    /// Print the JSON Schema of what a command prints
     Schema {
         /// Of this command
         command: SchemaOf,
@@ -170,8 +176,11 @@ pub(crate) enum Command {
         /// For this shell
         shell: clap_complete::Shell,
     },
-    /// Print the manual page
+    /// Print a manual page
     Man {
+        /// Of this command, such as tune, or nic set; without it, of earmark itself
+        #[arg(conflicts_with = "all", value_name = "COMMAND")]
+        of: Vec<String>,
         /// Write the pages of all commands into this directory instead
         #[arg(long, value_name = "DIRECTORY")]
         all: Option<PathBuf>,

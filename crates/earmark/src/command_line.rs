@@ -1,19 +1,27 @@
 //! Reading the command line: words that shells offer, and numbers that are none.
 
 use std::ffi::OsString;
+use std::io::{self, IsTerminal, Write, stderr, stdout};
 
 use bench::suggestions::legible;
+use clap::error::ErrorKind;
 use clap::{Command, CommandFactory, FromArgMatches};
 use report::output;
+use report::terminal::Width;
 
 use crate::cli::Cli;
+use crate::help;
 
 /// The command line of this process; a wrong one ends it with a message, and so does `--help`.
 #[must_use]
 pub(crate) fn read() -> Cli {
-    parse(std::env::args_os()).unwrap_or_else(|error| match error.print() {
-        Err(unwritten) if !error.use_stderr() => output::end(unwritten),
-        _ => std::process::exit(error.exit_code()),
+    let (words, width) = (std::env::args_os(), Width::of_output());
+    read_by(help::unbroken(help::complete(command(), width)), words).unwrap_or_else(|error| {
+        let printed = print(&error);
+        match printed {
+            Err(unwritten) if !error.use_stderr() => output::end(unwritten),
+            _ => std::process::exit(error.exit_code()),
+        }
     })
 }
 
@@ -21,9 +29,47 @@ pub(crate) fn read() -> Cli {
 pub(crate) fn parse<W: Into<OsString> + Clone>(
     words: impl Iterator<Item = W>,
 ) -> Result<Cli, clap::Error> {
-    let matches = command().try_get_matches_from(words);
+    read_by(command(), words)
+}
+
+fn read_by<W: Into<OsString> + Clone>(
+    command: Command,
+    words: impl Iterator<Item = W>,
+) -> Result<Cli, clap::Error> {
+    let matches = command.try_get_matches_from(words);
     let read = matches.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
     read.map_err(legible)
+}
+
+/// Prints help or an error, in lines that fit.
+fn print(error: &clap::Error) -> io::Result<()> {
+    let is_help = matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    );
+    let (mut out, mut err) = (stdout(), stderr());
+    let is_terminal = if error.use_stderr() { err.is_terminal() } else { out.is_terminal() };
+    let text = error.render();
+    let text = if is_terminal && may_have_colours() {
+        help::plain(&text.ansi().to_string())
+    } else {
+        help::plain(&text.to_string())
+    };
+    // Help is wrapped already.
+    let text = if is_help { text } else { Width::of_errors().fold(&text) };
+    let to: &mut dyn Write = if error.use_stderr() { &mut err } else { &mut out };
+    to.write_all(text.as_bytes())
+}
+
+/// Whether the environment lets a terminal have colours.
+fn may_have_colours() -> bool {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    set("NO_COLOR").is_none() && set("TERM").is_some_and(|term| term != "dumb")
+}
+
+/// The command with all its help, for manual pages and completions.
+pub(crate) fn documented() -> Command {
+    help::complete(command(), Width::columns(100))
 }
 
 /// The command, with negative numbers as values everywhere: where they are wrong, the parser of the
@@ -45,7 +91,7 @@ fn with_negative_numbers(command: Command) -> Command {
 
 #[cfg(test)]
 #[path = "../tests/support/documents.rs"]
-mod documents;
+pub(crate) mod documents;
 
 #[cfg(test)]
 mod tests {

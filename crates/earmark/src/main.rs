@@ -10,6 +10,7 @@ mod cli;
 mod command;
 mod command_line;
 mod demo;
+mod help;
 mod probe_blind;
 mod table;
 
@@ -17,10 +18,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use clap::CommandFactory;
 
 use bench::{agent, scenario};
-use cli::{Cli, Command, LabCommand};
+use cli::{Command, LabCommand};
 use report::{errln, outln, output};
 
 fn main() -> ExitCode {
@@ -82,10 +82,11 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Adaptive(args) => command::adaptive::run(&args)?,
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "earmark", &mut script);
+            let mut command = command_line::documented();
+            clap_complete::generate(shell, &mut command, "earmark", &mut script);
             output::bytes(&script);
         }
-        Command::Man { all } => manual(all.as_deref())?,
+        Command::Man { of, all } => manual(&of, all.as_deref())?,
         Command::RemoteShell { socket, words } => {
             return command::mpirun::shell::ask(&socket, words);
         }
@@ -96,15 +97,33 @@ fn run(command: Command) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn manual(directory: Option<&Path>) -> Result<()> {
+/// Prints a manual page, or writes all of them into a directory.
+fn manual(of: &[String], directory: Option<&Path>) -> Result<()> {
+    let mut command = command_line::documented().disable_help_subcommand(true);
+    command.build();
     if let Some(directory) = directory {
-        return clap_mangen::generate_to(Cli::command(), directory)
-            .with_context(|| format!("write manual pages into {}", directory.display()));
+        let doing = || format!("write manual pages into {}", directory.display());
+        std::fs::create_dir_all(directory).with_context(doing)?;
+        return clap_mangen::generate_to(command, directory).with_context(doing);
+    }
+    for name in of {
+        let found = command.get_subcommands().find(|it| it.get_name() == name && !it.is_hide_set());
+        command = found.cloned().with_context(|| no_page(name, &command))?;
     }
     let mut page = Vec::new();
-    clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+    clap_mangen::Man::new(command).render(&mut page)?;
     output::bytes(&page);
     Ok(())
+}
+
+/// What is wrong with `name`, which is no command below `within`.
+fn no_page(name: &str, within: &clap::Command) -> String {
+    let known = within.get_subcommands().filter(|it| !it.is_hide_set());
+    let known: Vec<&str> = known.map(clap::Command::get_name).collect();
+    match known[..] {
+        [] => format!("`{}` has no command {name}; drop it", within.get_name()),
+        _ => format!("no command {name}; there are {}", known.join(", ")),
+    }
 }
 
 fn scenarios(name: Option<&str>) -> Result<()> {

@@ -6,6 +6,7 @@ mod support;
 
 mod apply;
 mod bench;
+mod examples;
 mod exporter;
 mod failures;
 mod guard;

@@ -11,10 +11,9 @@ use crate::support::{Directory, EARMARK, Lab, needs, output, read, run};
 /// Names of the subcommands that `--help` lists.
 fn listed() -> Vec<String> {
     let help = run(&["--help"]).output().to_owned();
-    let (_, commands) = help.split_once("Commands:\n").unwrap();
-    let (commands, _) = commands.split_once("\n\n").unwrap();
-    let names = commands.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
-    names.filter(|name| !name.is_empty() && *name != "help").map(str::to_owned).collect()
+    let names = help.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let is_name = |name: &&str| !name.is_empty() && !name.starts_with('-') && *name != "help";
+    names.filter(is_name).map(str::to_owned).collect()
 }
 
 #[test]

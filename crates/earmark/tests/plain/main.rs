@@ -5,6 +5,7 @@ mod support;
 
 mod agent;
 mod commands;
+mod examples;
 mod input;
 mod mx;
 mod output;

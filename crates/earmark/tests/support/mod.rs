@@ -2,6 +2,8 @@
 #![allow(dead_code, unused_imports, reason = "each binary uses its own part")]
 
 pub(crate) mod documents;
+#[path = "../../src/help/examples.rs"]
+pub(crate) mod examples;
 mod lab;
 pub(crate) mod needs;
 pub(crate) mod results;
@@ -127,6 +129,27 @@ pub(crate) fn earmark(arguments: &[&str]) -> Command {
 pub(crate) fn run(arguments: &[&str]) -> Ended {
     Running::start(earmark(arguments).stdin(Stdio::null())).end()
 }
+
+/// The examples of help that need this, as lines of a shell.
+pub(crate) fn example_lines(needs: examples::Needs) -> Vec<&'static str> {
+    let all = examples::EXAMPLES.iter().flat_map(|(_, examples)| examples);
+    all.filter(|example| example.needs == needs).map(|example| example.line).collect()
+}
+
+/// Runs a line of a shell to its good end, in a directory of its own.
+#[track_caller]
+pub(crate) fn typed(line: &str) {
+    let directory = Directory::new();
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &format!("set -e -o pipefail; {AS_TYPED}\n{line}")]);
+    shell.current_dir(directory.path()).env("HOME", directory.path());
+    let ended = output(&mut shell);
+    assert_eq!(ended.code, 0, "{line}: {ended:?}");
+}
+
+/// A shell's functions for the words that a user types.
+pub(crate) const AS_TYPED: &str =
+    concat!("earmark() { ", env!("CARGO_BIN_EXE_earmark"), " \"$@\"; }; sudo() { \"$@\"; };");
 
 /// Runs the command with the words of a line, which are divided as a shell does.
 #[track_caller]

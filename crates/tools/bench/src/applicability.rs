@@ -158,13 +158,13 @@ pub(crate) fn check(given: &[Declared], uses: &[Use]) -> Result<()> {
     Ok(())
 }
 
-/// Adds to the help of an option who takes it.
+/// Adds to the whole help of an option who takes it; `-h` says it shorter.
 pub(crate) fn remark(arg: Arg, declared: &[Declared]) -> Arg {
     let found = declared.iter().find(|(field, _)| arg.get_id() == field);
     match (found.and_then(|(_, takers)| takers.remark()), arg.get_help()) {
         (Some(remark), Some(help)) => {
             let help = format!("{help} [{remark}]");
-            arg.help(help)
+            arg.long_help(help)
         }
         _ => arg,
     }

@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 
+use crate::terminal::Width;
+
 /// 128 and the number of SIGPIPE.
 const CLOSED_PIPE: u8 = 128 + 13;
 
@@ -86,9 +88,10 @@ pub fn unreported(why: &dyn fmt::Display) {
     error_line(format_args!("earmark: {why}; what was done stays as it is. The report:"));
 }
 
-/// Writes a line on standard error; one that is closed is ignored.
+/// Writes a line on standard error, in as many as a terminal needs; one that is closed is ignored.
 pub fn error_line(words: Arguments<'_>) {
-    let _ = writeln!(stderr(), "{}", Legible(words));
+    let text = Width::of_errors().fold(&Legible(words).to_string());
+    let _ = writeln!(stderr(), "{text}");
 }
 
 /// Words with their control characters escaped: a name of a device may have some, which a terminal

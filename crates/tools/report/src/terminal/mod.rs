@@ -8,7 +8,7 @@
 mod stream;
 mod table;
 
-use std::io::{IsTerminal, stdout};
+use std::io::{IsTerminal, stderr, stdout};
 
 pub use stream::Stream;
 pub use table::Table;
@@ -32,9 +32,18 @@ pub struct Width(Option<usize>);
 impl Width {
     /// The width of standard output.
     pub fn of_output() -> Self {
+        Self::of(stdout().is_terminal(), &comfy_table::Table::new())
+    }
+
+    /// The width of standard error.
+    pub fn of_errors() -> Self {
+        let mut table = comfy_table::Table::new();
+        Self::of(stderr().is_terminal(), table.use_stderr())
+    }
+
+    fn of(is_terminal: bool, table: &comfy_table::Table) -> Self {
         let wanted = std::env::var("COLUMNS").ok();
-        let is_terminal = stdout().is_terminal();
-        let seen = comfy_table::Table::new().width().filter(|_| is_terminal).map(usize::from);
+        let seen = table.width().filter(|_| is_terminal).map(usize::from);
         Self::chosen(wanted.as_deref(), is_terminal, seen)
     }
 
@@ -74,6 +83,21 @@ impl Width {
         });
         lines.collect::<Vec<_>>().join("\n")
     }
+
+    /// Text with its lines broken that are longer than a terminal's; what goes elsewhere stays as
+    /// it is.
+    pub fn fold(self, text: &str) -> String {
+        let Some(columns) = self.0 else { return text.to_owned() };
+        let lines = text.split('\n').flat_map(|line| match line.chars().count() > columns {
+            true => {
+                let rest = line.trim_start_matches(' ');
+                let indent = &line[..line.len() - rest.len()];
+                wrap(indent, indent.len(), rest, columns)
+            }
+            false => vec![line.to_owned()],
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
 }
 
 /// Breaks text at spaces; the first line begins with `start`, the others with `indent` spaces.
@@ -81,7 +105,7 @@ pub fn wrap(start: &str, indent: usize, text: &str, width: usize) -> Vec<String>
     let mut lines = Vec::new();
     let mut line = start.to_owned();
     let mut is_empty = true;
-    for word in together(text).split(' ') {
+    for word in together(text, width.saturating_sub(indent)).split(' ') {
         if !is_empty && line.chars().count() + 1 + word.chars().count() > width {
             lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
             is_empty = true;
@@ -96,8 +120,10 @@ pub fn wrap(start: &str, indent: usize, text: &str, width: usize) -> Vec<String>
     lines.iter().map(|line| line.trim_end_matches(' ').replace(NO_BREAK, " ")).collect()
 }
 
-/// The text with a number and the word after it, which says what it counts, on one line.
-fn together(text: &str) -> String {
+/// The text with a number and the word after it, which says what it counts, on one line, and so
+/// with the words of a command of at most `width` columns.
+fn together(text: &str, width: usize) -> String {
+    let text = commands_together(text, width);
     let mut joined = String::with_capacity(text.len());
     let mut words = text.split(' ').peekable();
     while let Some(word) = words.next() {
@@ -110,6 +136,34 @@ fn together(text: &str) -> String {
         joined.push(if is_number && has_unit { NO_BREAK } else { ' ' });
     }
     joined
+}
+
+/// Text whose commands have no space at which a line may be broken: what stands `like this`, and
+/// what begins with the word `earmark` and ends with its clause.
+pub fn commands_together(text: &str, width: usize) -> String {
+    let whole = |part: &str| match part.chars().count() <= width {
+        true => part.replace(' ', NO_BREAK.encode_utf8(&mut [0; 2])),
+        false => part.to_owned(),
+    };
+    let mut parts = Vec::new();
+    for (number, part) in text.split('`').enumerate() {
+        if number % 2 == 1 {
+            parts.push(whole(part));
+            continue;
+        }
+        // A product has a capital, and a crate or a file more than this word.
+        let mut clauses = part.split("earmark ");
+        let mut joined = clauses.next().unwrap_or_default().to_owned();
+        for clause in clauses {
+            let end = clause.find([';', ',', '(', ')', '\n']).unwrap_or(clause.len());
+            let end = clause[..end].find(": ").unwrap_or(end);
+            let command = format!("earmark {}", &clause[..end]);
+            joined += &whole(command.trim_end());
+            joined += &clause[command.trim_end().len() - "earmark ".len()..];
+        }
+        parts.push(joined);
+    }
+    parts.join("`")
 }
 
 /// What stands where nothing was measured.
@@ -184,6 +238,22 @@ mod tests {
                 assert!(!parted.iter().any(|it| line.ends_with(&format!(" {it}"))), "{wrapped}");
             }
         }
+    }
+
+    #[test]
+    fn a_command_stays_on_a_line_that_has_room_for_it() {
+        let text = "to keep it after a restart: earmark persist eth0 rx-usecs; or look at all of \
+                    it with `ethtool -c eth0` first, or call: earmark rollback eth0";
+        let commands =
+            ["earmark persist eth0 rx-usecs", "`ethtool -c eth0`", "earmark rollback eth0"];
+        for columns in 30..100 {
+            let wrapped = Width::columns(columns).wrap(text);
+            assert!(commands.iter().all(|it| wrapped.contains(it)), "{columns}: {wrapped}");
+            assert!(wrapped.lines().all(|line| line.chars().count() <= columns), "{wrapped}");
+            assert_eq!(Width::columns(columns).fold(text), wrapped);
+        }
+        assert!(Width::columns(20).wrap(text).lines().all(|line| line.chars().count() <= 20));
+        assert_eq!(Width(None).fold(text), text);
     }
 
     #[test]

@@ -117,10 +117,13 @@ impl fmt::Debug for Code {
 /// Where `earmark tune` gets its code from.
 #[derive(clap::Args, Debug)]
 pub struct CodeArgs {
-    /// The pairing code that `earmark serve` prints on the far host. Other users of this host see
-    /// it in the list of processes; EARMARK_CODE and --code-file do not show it
+    /// The pairing code that `earmark serve` prints on the far host
+    ///
+    /// Other users of this host see it in the list of processes; EARMARK_CODE and --code-file do
+    /// not show it.
     #[arg(long, value_name = "CODE", requires = "peer")]
     pub code: Option<Code>,
+    /// A file that has the code
     #[arg(long, value_name = "FILE", requires = "peer", conflicts_with = "code")]
     pub(crate) code_file: Option<PathBuf>,
 }
