@@ -1,10 +1,10 @@
-//! Whether real traffic confirms what the model shows, by rounds in which each setting has its turn.
+//! Whether real traffic confirms what the model shows, by rounds in which each setting has a turn.
 //!
-//! A round agrees if it has the trade-off, and `marked:75` has both ends of it: by ratio, its median
-//! is nearer to that of `disabled`, and its interrupts are nearer to those of `delay:75`. On a machine that is too busy to tell, latency and interrupts fall on
-//! either side of these two bounds by chance, so at most a quarter of the rounds agree. Then five
-//! rounds more agree than do not, at any time, with a probability of (1/3)^5 at most (the gambler's
-//! ruin): that many confirm it.
+//! A round agrees if it has the trade-off, and `marked:75` has both ends of it: by ratio, its
+//! median is nearer to that of `disabled`, and its interrupts are nearer to those of `delay:75`. On
+//! a machine that is too busy to tell, latency and interrupts fall on either side of these two
+//! bounds by chance, so at most a quarter of the rounds agree. Then five rounds more agree than do
+//! not, at any time, with a probability of (1/3)^5 at most (the gambler's ruin): that many confirm.
 
 use bench::experiment::{MIXED_BULK_MBIT, MIXED_ROUND_TRIPS_PER_S};
 use bench::measurement::Round;
