@@ -12,6 +12,7 @@ use bench::options::duration;
 use labctl::client::port_here;
 use report::{errln, json, outln, output};
 use sys::ctrl_c;
+use sys::privilege::may_administer_network;
 use tune::device::{self, Reopened, TunedDevice};
 use tune::lone;
 use tune::recover;
@@ -34,6 +35,15 @@ pub(crate) struct DeviceArgs {
 }
 
 impl DeviceArgs {
+    /// Refuses at once, rather than after a measurement, who may not change device `name`.
+    pub(crate) fn may_change(&self, name: &str) -> Result<()> {
+        ensure!(
+            self.lab.is_some() || may_administer_network()?,
+            "change {name}: this takes root, or CAP_NET_ADMIN; type the same with sudo"
+        );
+        Ok(())
+    }
+
     /// Opens a device, once what dead Earmarks have left behind is undone.
     pub(crate) fn open(&self, name: &str) -> Result<(Store, Box<dyn TunedDevice>)> {
         let store = Store::find(self.state_dir.as_deref())?;
@@ -118,15 +128,15 @@ struct Applied<'a> {
 pub(crate) fn apply(args: &ApplyArgs) -> Result<()> {
     let change = Change::parse(&args.settings).map_err(|why| anyhow!("{why}"))?;
     let args = &ApplyArgs { at: args.at.of_port(&args.device, &change), ..args.clone() };
+    if args.dry_run {
+        let device = device::open(&args.device, args.at.lab.as_deref())?;
+        sound(device.as_ref(), &change)?;
+        return dry_run(args, device.as_ref(), &change);
+    }
+    args.at.may_change(&args.device)?;
     let (store, device) = args.at.open(&args.device)?;
     let device = device.as_ref();
-    check(device, &change)?;
-    if let Some(warning) = lone::check(device, &change)? {
-        errln!("warning: {warning}");
-    }
-    if args.dry_run {
-        return dry_run(args, device, &change);
-    }
+    sound(device, &change)?;
     ctrl_c::watch().context("take signals")?;
     let mut transaction = Transaction::begin(device, &store, "apply", change.settings())?;
     let took = transaction.change(&change)?;
@@ -138,6 +148,15 @@ pub(crate) fn apply(args: &ApplyArgs) -> Result<()> {
         None => transaction.keep()?,
     }
     print(args, device, took, &way_back)
+}
+
+/// Refuses a change that the device cannot make, and warns of one that makes lone packets wait.
+fn sound(device: &dyn TunedDevice, change: &Change) -> Result<()> {
+    check(device, change)?;
+    if let Some(warning) = lone::check(device, change)? {
+        errln!("warning: {warning}");
+    }
+    Ok(())
 }
 
 /// Refuses a change that the device did not make, or not as `--exact` wants it.

@@ -104,6 +104,9 @@ pub(crate) fn run(args: &LaneArgs) -> Result<()> {
         args.at.lab.is_none(),
         "a port of a lab has lanes of its own: earmark nic set PORT lane RULES strategy lane"
     );
+    if (args.packets.is_some() || args.remove) && !args.dry_run {
+        args.at.may_change(&args.device)?;
+    }
     let (store, device) = args.at.open(&args.device)?;
     let device = device.as_ref();
     match &args.packets {

@@ -163,6 +163,7 @@ fn ask(args: &ProbeArgs, kind: Option<EchoKind>) -> Result<Observations> {
 /// Asks, and if that does not show the side of a hold, asks again while device `name` holds
 /// nothing.
 fn ask_and_vary(args: &ProbeArgs, name: &str) -> Result<Observations> {
+    args.at.may_change(name)?;
     let (store, device) = args.at.open(name)?;
     let device = device.as_ref();
     let before = device.counted()?.packets;

@@ -264,6 +264,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
 }
 
 fn on_device(args: &TuneArgs, goal: Option<Goal>) -> Result<Recommendation> {
+    args.at.may_change(&args.device)?;
     let (store, device) = args.at.open(&args.device)?;
     let device = device.as_ref();
     let before = args.before(device)?;

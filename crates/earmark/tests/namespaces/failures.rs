@@ -133,6 +133,14 @@ fn what_hosts_need_is_named_where_it_is_missing() {
     for arguments in [&["lab", "run", "--on", "a", "true"][..], &["bench", "ping"]] {
         unprivileged(&closed, arguments).refused(&["open /dev/net/tun", remedy]);
     }
+    // Who may not change a device hears of it before anything is measured or looked for.
+    let refused = "takes root, or CAP_NET_ADMIN; type the same with sudo";
+    let changes = ["apply lo gro-flush-timeout 20us", "lane lo udp", "probe 127.0.0.1 --vary lo"];
+    for line in changes.into_iter().chain(["tune lo --command true"]) {
+        let words: Vec<&str> = line.split(' ').collect();
+        unprivileged("true", &words).refused(&["change lo", refused]);
+    }
+    unprivileged("true", &["rollback"]).refused(&["find the journal", "sudo", "--state-dir"]);
     // The demo has its model, and says the rest.
     unprivileged(&closed, &["demo"]).says(&["In a model", "open /dev/net/tun", remedy, "Report:"]);
     let open = format!("{TUN} 666 /mnt/tun");

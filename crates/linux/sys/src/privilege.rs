@@ -64,6 +64,17 @@ pub fn become_capable() -> Result<Privilege, PrivilegeError> {
     Ok(Privilege::UserNamespace)
 }
 
+/// Whether this process may change devices of its network namespace, as far as its own capabilities
+/// say: a device of a namespace that is not its user namespace's refuses it all the same.
+///
+/// # Errors
+///
+/// If the kernel did not tell the capabilities.
+pub fn may_administer_network() -> Result<bool, PrivilegeError> {
+    let held = capabilities(None).map_err(|errno| PrivilegeError::Capabilities(errno.into()))?;
+    Ok(held.effective.contains(CapabilitySet::NET_ADMIN))
+}
+
 fn enter_user_namespace() -> Result<(), PrivilegeError> {
     // The ids must be read here: in the new namespace they are unknown until they are mapped.
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());

@@ -284,8 +284,8 @@ mod tests {
         let options: NicOptions = toml::from_str(text).unwrap();
         let costs = options.costs_of(1);
         let [interrupt, packet, send] =
-            [costs.interrupt, costs.packet, costs.send].map(base::time::Duration::as_nanos);
+            [costs.interrupt, costs.packet, costs.send].map(Duration::as_nanos);
         assert_eq!((interrupt, packet, send), (191, 500, 7));
-        assert!(options.costs_of(0).send == base::time::Duration::ZERO);
+        assert!(options.costs_of(0).send == Duration::ZERO);
     }
 }

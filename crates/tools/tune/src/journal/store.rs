@@ -45,7 +45,8 @@ impl Store {
         let root = || rustix::process::geteuid().is_root().then(|| PathBuf::from(OF_ROOT));
         let own = || std::env::var_os("XDG_RUNTIME_DIR").map(|run| Path::new(&run).join("earmark"));
         let directory = named.or_else(variable).or_else(root).or_else(own).context(
-            "find a place for the journal: there is no XDG_RUNTIME_DIR; name one with --state-dir",
+            "find the journal: this user has no XDG_RUNTIME_DIR; type the same with sudo, or name \
+             the journal's directory with --state-dir",
         )?;
         // The guard leaves the working directory.
         let directory = std::path::absolute(directory).context("find the working directory")?;
