@@ -9,6 +9,7 @@
 
 use alloc::vec::Vec;
 
+use crate::quantiles::rank;
 use crate::times::Times;
 
 /// The longest time that is distinguished, in nanoseconds: 60 s.
@@ -108,10 +109,10 @@ impl Distribution {
     /// for an empty distribution.
     #[must_use]
     pub fn quantile_ns(&self, per_mille: u32) -> i64 {
-        let rank = (u128::from(self.count) * u128::from(per_mille)).div_ceil(1000).max(1);
+        let rank = rank(self.count, per_mille);
         let mut seen = 0;
         for &[value, n] in &self.buckets {
-            seen += u128::from(n.unsigned_abs());
+            seen = n.unsigned_abs().saturating_add(seen);
             if seen >= rank {
                 return value.clamp(self.min_ns, self.max_ns);
             }

@@ -24,6 +24,7 @@
 //! | [`prng`] | random numbers from a seed |
 //! | [`times`] | spans of time, counted: holds, round trips |
 //! | [`distribution`] | the same as results have them; its feature `serde` reads and writes it |
+//! | [`quantiles`] | the figures of a distribution that are printed |
 //! | [`quantity`] | numbers with units, read from text |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -33,6 +34,7 @@ extern crate alloc;
 pub mod calendar;
 pub mod distribution;
 pub mod prng;
+pub mod quantiles;
 pub mod quantity;
 pub mod time;
 pub mod times;

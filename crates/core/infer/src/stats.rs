@@ -1,15 +1,16 @@
 //! Robust statistics of small samples. Units are those of the samples.
 
+use base::quantiles::nearest_rank;
+
 /// Sorts; there are no NaNs in what is measured.
 pub(crate) fn sorted(mut values: Vec<f64>) -> Vec<f64> {
     values.sort_unstable_by(f64::total_cmp);
     values
 }
 
-/// The quantile of sorted values, 0 for none at all.
+/// The quantile of sorted values by nearest rank, 0 for none at all.
 pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let last = sorted.len().saturating_sub(1);
-    sorted.get((share * last as f64).round() as usize).copied().unwrap_or(0.0)
+    nearest_rank(sorted, (share * 1e3).round() as u32).unwrap_or_default()
 }
 
 pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, bail, ensure};
 
 use crate::cli::{NicArgs, NicCommand};
-use hostside::quantiles::Quantiles;
+use base::quantiles::Quantiles;
 use labctl::client::{Labs, ask, choose, labs};
 use labctl::{AttachmentState, LaneState, PortState, QueueState, Request};
 use report::terminal::number;

@@ -62,7 +62,6 @@
 //! | module | what |
 //! |---|---|
 //! | [`trace`] | the last events of a port |
-//! | [`quantiles`] | distributions of times as they are printed |
 //! | [`processor`], [`charge`], [`work`] | what a host costs its processor, where time is virtual |
 
 #![forbid(unsafe_code)]
@@ -71,7 +70,6 @@ pub mod charge;
 mod host;
 mod port;
 pub mod processor;
-pub mod quantiles;
 pub mod trace;
 pub mod work;
 

@@ -11,8 +11,8 @@ use crate::host::Host;
 use crate::snapshot::{PortSnapshot, QueueSnapshot};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use base::distribution::Distribution;
+use base::quantiles::Quantiles;
 use base::quantity::Unit;
-use hostside::quantiles::Quantiles;
 use nic::lanes::Lanes;
 use nic::marker::Rules;
 use nic::moderation::{

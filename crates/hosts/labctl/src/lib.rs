@@ -12,7 +12,7 @@
 
 pub mod client;
 
-use hostside::quantiles::Quantiles;
+use base::quantiles::Quantiles;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -16,7 +16,7 @@ use crate::histogram::{self, Bin};
 use crate::records::per_second;
 use crate::slice::{Busy, NicRecord, NotMeasured, Part, PortRecord, Slice};
 
-pub use hostside::quantiles::Quantiles;
+pub use base::quantiles::Quantiles;
 
 /// CPU time per second, in cores.
 #[derive(Clone, Copy, Debug, Default, Serialize)]

@@ -3,6 +3,7 @@
 //! Machines drift, so a figure is divided by one of the same round. The median of these ratios is
 //! the result, and their range says how far to trust it.
 
+use base::quantiles::median;
 use serde::Serialize;
 
 /// The ratios of all rounds.
@@ -20,11 +21,10 @@ impl Spread {
     /// Of pairs of a figure and what it is divided by, one for each round; none if nothing can be
     /// divided by.
     pub fn of(pairs: impl Iterator<Item = (f64, f64)>) -> Option<Self> {
-        let mut ratios: Vec<f64> =
-            pairs.filter(|(_, to)| *to > 0.0).map(|(of, to)| of / to).collect();
-        ratios.sort_by(f64::total_cmp);
-        let (&min, &max) = (ratios.first()?, ratios.last()?);
-        Some(Self { median: median(&ratios), min, max })
+        let ratios: Vec<f64> = pairs.filter(|(_, to)| *to > 0.0).map(|(of, to)| of / to).collect();
+        let median = median(ratios.iter().copied())?;
+        let [min, max] = [f64::min, f64::max].map(|of| ratios.iter().copied().fold(median, of));
+        Some(Self { median, min, max })
     }
 
     /// The cell of a table: the median, and the range if there is more than one round.
@@ -53,15 +53,6 @@ pub fn legend(first: &str, repeated: bool) -> String {
 /// Two digits behind the point, and for small ratios three.
 fn digits(ratio: f64) -> String {
     if ratio < 0.0995 { format!("{ratio:.3}") } else { format!("{ratio:.2}") }
-}
-
-/// The median of `sorted`.
-///
-/// # Panics
-/// If it is empty.
-pub fn median(sorted: &[f64]) -> f64 {
-    let middle = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use base::quantiles::nearest_rank;
 use infer::{Family, Finding, Length, Place, PlaceVerdict, Verdict};
 use nic::moderation::TimerKind;
 use serde::{Deserialize, Serialize};
@@ -242,9 +243,7 @@ impl Table {
         let mut errors: Vec<f64> =
             scores.iter().filter_map(|score| score.error_us).map(f64::abs).collect();
         errors.sort_unstable_by(f64::total_cmp);
-        let at = |share: f64| {
-            errors.get(((errors.len().max(1) - 1) as f64 * share) as usize).copied().unwrap_or(0.0)
-        };
+        let at = |per_mille| nearest_rank(&errors, per_mille).unwrap_or_default();
         let planted = |score: &&Score| score.family == "none" && score.decoy.is_some();
         let mut decoys_acquitted = BTreeMap::new();
         for name in scores.iter().filter_map(|score| score.decoy.as_ref()) {
@@ -275,7 +274,7 @@ impl Table {
             acquitted: share(scores.iter().filter(planted).map(|score| score.right)).0,
             value_near: share(scores.iter().filter_map(|score| score.is_near(near.0, near.1))).0,
             near,
-            error_us: [at(0.5), at(0.9), at(0.99), at(1.0)],
+            error_us: [500, 900, 990, 1_000].map(at),
             covered: share(scores.iter().filter_map(|score| score.covered)).0,
             side_right: share(scores.iter().filter_map(|score| score.side)).0,
             outcomes: outcomes(scores),

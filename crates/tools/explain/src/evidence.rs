@@ -5,7 +5,7 @@
 //! ([`super::traffic`]): what a handshake does not take, the far program takes; what is quicker
 //! back to back was asleep; answers to a pair that come together were held together.
 
-use hostside::quantiles::Quantiles;
+use base::quantiles::Quantiles;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use hostside::quantiles::nearest_rank;
+use base::quantiles::nearest_rank;
 
 use super::engine::{Path, Role};
 use super::event_requests::Target;
@@ -200,8 +200,8 @@ fn matched(record: &RequestRecord, paths: &[Path]) -> Matched {
         }
     }
     errors.sort_unstable();
-    let share = |percent| Some(nearest_rank(&errors, percent)? as f64 / 1e6);
-    let sum_error = share(50).zip(share(99)).map(|(p50, p99)| SumError { p50, p99 });
+    let share = |per_mille| Some(nearest_rank(&errors, per_mille)? as f64 / 1e6);
+    let sum_error = share(500).zip(share(990)).map(|(p50, p99)| SumError { p50, p99 });
     Matched { spaced, back_to_back, sum_error }
 }
 

@@ -4,7 +4,7 @@
 //! columns that do: *typical*, the mean of the requests in the middle tenth by their total, and
 //! *slow*, the mean of the slowest hundredth.
 
-use hostside::quantiles::{Quantiles, nearest_rank};
+use base::quantiles::{Quantiles, nearest_rank};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -75,7 +75,7 @@ impl Collection {
     }
 
     pub(crate) fn median(&self, stage: Stage) -> Option<u64> {
-        nearest_rank(&sorted(self.0.iter().map(|lengths| lengths.of(stage))), 50)
+        nearest_rank(&sorted(self.0.iter().map(|lengths| lengths.of(stage))), 500)
     }
 
     /// Moves up to that much of each path from one stage to another.

@@ -285,7 +285,7 @@ mod tests {
     use super::*;
     use crate::stages::Lengths;
     use crate::summary::Collection;
-    use hostside::quantiles::Quantiles;
+    use base::quantiles::Quantiles;
 
     fn summary(of: &[(Stage, u64)]) -> Summary {
         let mut lengths = Lengths::default();

@@ -1,6 +1,6 @@
 //! What a probe found, for people and as JSON.
 
-use hostside::quantiles::Quantiles;
+use base::quantiles::Quantiles;
 use infer::{
     Family, Finding, Length, Lengths, MeasuredTrain, OtherDelay, Place, Purpose, Unclear,
     UnclearReason, Verdict,

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use anyhow::{Context, Result, ensure};
+use base::quantiles::Quantiles;
 use bench::records::per_second;
 use bench::slice::Part;
-use hostside::quantiles::Quantiles;
 use report::terminal::number;
 use serde::Serialize;
 use workload::{Counter, Record, Timing};

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use base::quantiles::median;
 use lab::snapshot::{PortSnapshot, Snapshot};
 use serde::Serialize;
 
 use super::variables::Net;
 use bench::environment::Environment;
-use bench::ratio::{FIRST, Spread, legend, median};
+use bench::ratio::{FIRST, Spread, legend};
 use report::terminal::{Table, Width, number};
 
 /// What `--json` writes.
@@ -79,23 +80,17 @@ impl SettingRuns {
             marked: sum(|host| host.marked),
             hosts,
         });
-        self.wall_s = Some(self.median(|run| run.wall_s));
-        self.interrupts = Some(self.median(|run| run.interrupts as f64));
-        self.frames = Some(self.median(|run| run.frames as f64));
-        self.marked = Some(self.median(|run| run.marked as f64));
+        self.wall_s = self.median(|run| run.wall_s);
+        self.interrupts = self.median(|run| run.interrupts as f64);
+        self.frames = self.median(|run| run.frames as f64);
+        self.marked = self.median(|run| run.marked as f64);
         let both = self.frames.zip(self.interrupts.filter(|interrupts| *interrupts > 0.0));
         self.frames_per_interrupt = both.map(|(frames, interrupts)| frames / interrupts);
     }
 
-    fn sorted(&self, of: impl Fn(&Run) -> f64) -> Vec<f64> {
-        let mut values: Vec<_> = self.runs.iter().map(of).collect();
-        values.sort_by(f64::total_cmp);
-        values
-    }
-
-    /// The median over the runs, of which there is one at least.
-    fn median(&self, of: impl Fn(&Run) -> f64) -> f64 {
-        median(&self.sorted(of))
+    /// The median over the runs.
+    fn median(&self, of: impl Fn(&Run) -> f64) -> Option<f64> {
+        median(self.runs.iter().map(of))
     }
 
     /// The wall time as a multiple of that of `base`, run by run: both ran in the same turn.
@@ -130,12 +125,12 @@ pub(super) fn table(results: &MpiResults, width: Width) -> String {
             row.push(base.map_or_else(String::new, |base| case.wall_ratio(base, repeated)));
         }
         if repeated {
-            let walls = case.sorted(|run| run.wall_s);
-            row.push(format!("{:.3}-{:.3}", walls[0], walls[walls.len() - 1]));
+            let walls = Spread::of(case.runs.iter().map(|run| (run.wall_s, 1.0)));
+            row.push(walls.map_or_else(String::new, |it| format!("{:.3}-{:.3}", it.min, it.max)));
         }
         for host in 0..hosts.len() {
             let interrupts = case.median(|run| run.hosts[host].interrupts as f64);
-            row.push(number(Some(interrupts), 0));
+            row.push(number(interrupts, 0));
         }
         row.push(number(case.frames, 0));
         row.push(number(case.marked, 0));

@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use super::session::{EndArgs, Partner, Session, Task};
 
+use base::quantiles::Quantiles;
 use bench::options::bytes;
-use hostside::quantiles::Quantiles;
 use report::terminal::{Stream, Width, number};
 use report::{json, outln};
 

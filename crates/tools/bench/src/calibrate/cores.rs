@@ -8,11 +8,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use base::quantiles::median;
 use serde::Serialize;
 use sys::cpu;
 
 use super::spread;
-use crate::ratio::{Spread, median};
+use crate::ratio::Spread;
 
 /// What programs pay, beside packets.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -86,11 +87,6 @@ fn in_two<T: Send>(one: impl FnOnce() -> T + Send, other: impl FnOnce() + Send) 
     })
 }
 
-fn median_of(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    median(&values)
-}
-
 fn wake() -> io::Result<f64> {
     let (mut reader, mut writer) = UnixStream::pair()?;
     let began = Instant::now();
@@ -116,7 +112,7 @@ fn wake() -> io::Result<f64> {
         };
         (0..WAKES).map(|_| read()).collect()
     };
-    Ok(median_of(in_two(reads, sends)?))
+    Ok(median(in_two(reads, sends)?).unwrap_or_default())
 }
 
 fn call() -> io::Result<f64> {
@@ -163,7 +159,7 @@ fn line() -> f64 {
         };
         (from..from + 2 * TRIPS).step_by(2).for_each(next);
     };
-    let times = in_two(
+    let times: Vec<f64> = in_two(
         || {
             let go = |number: usize| {
                 let began = Instant::now();
@@ -174,7 +170,7 @@ fn line() -> f64 {
         },
         || (0..all / TRIPS).for_each(|number| follow(2 * TRIPS * number + 1)),
     );
-    median_of(times)
+    median(times).unwrap_or_default()
 }
 
 #[cfg(test)]

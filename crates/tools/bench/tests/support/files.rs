@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use base::quantiles::Quantiles;
 use bench::agent::AgentSpec;
 use bench::compare;
 use bench::experiment::Experiment;
@@ -14,7 +15,6 @@ use bench::scenario::{Run, Scenario};
 use bench::sweep::{OpenedFile, ShardFile};
 use bench::turns::{Played, Turns};
 use bench::world::WorldKind;
-use hostside::quantiles::Quantiles;
 use workload::{Record, Timing};
 
 /// Cases of an experiment that are looked at.
