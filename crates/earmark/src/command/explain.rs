@@ -18,15 +18,15 @@ use report::{errln, json, outln};
 #[derive(Args, Debug)]
 pub(crate) struct ExplainArgs {
     /// A host that runs an echo, or a network device of this one
-    #[arg(value_name = "HOST|DEV", required_unless_present = "program")]
+    #[arg(value_name = "HOST[:PORT]|DEV", required_unless_present = "program")]
     pub(crate) subject: Option<String>,
     /// For how many seconds; a program runs on after that, untraced
     #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
     #[arg(value_parser = number(Unit::Seconds, 0.1..=86_400.0))]
     pub(crate) duration: f64,
     /// The port of the echo; that of `earmark echo` if nothing is said
-    #[arg(long, default_value_t = probe::echo::PORT)]
-    pub(crate) port: u16,
+    #[arg(long)]
+    pub(crate) port: Option<u16>,
     /// Ask over UDP instead of TCP
     #[arg(long)]
     pub(crate) udp: bool,

@@ -28,12 +28,12 @@ use tune::transaction::{Transaction, Verdict};
 #[derive(clap::Args, Debug)]
 pub(crate) struct ProbeArgs {
     /// The host to ask
-    #[arg(required_unless_present_any = ["replay", "hosts"])]
+    #[arg(value_name = "HOST[:PORT]", required_unless_present_any = ["replay", "hosts"])]
     host: Option<String>,
     /// Which echo; without it, the first that answers
     #[arg(long, value_enum)]
     kind: Option<EchoKind>,
-    /// The port of the echo
+    /// The port of the echo; without it, the usual one of each kind
     #[arg(long)]
     port: Option<u16>,
     /// Send at most so many packets; trains that would send more are left out
@@ -145,14 +145,19 @@ fn ask(args: &ProbeArgs, kind: Option<EchoKind>) -> Result<Observations> {
     let mut prober = Prober::find(host, kind, args.port)?;
     let mut plan = run::plan(&prober, args.limits());
     let (address, kind) = (prober.address, prober.kind());
+    // ICMP has no ports.
+    let shown = match kind {
+        EchoKind::Icmp => address.ip().to_string(),
+        _ => address.to_string(),
+    };
     errln!(
-        "probing {address} by {}: {} packets{} in a few seconds",
+        "probing {shown} by {}: {} packets{} in a few seconds",
         kind.name(),
         plan.packets(),
         lengths(&prober)
     );
     if prober.is_local() {
-        errln!("{address} is this host itself: no NIC is in between");
+        errln!("{shown} is this host itself: no NIC is in between");
     }
     run::run(&mut prober, &mut plan)?;
     let local = prober.local().and_then(|from| local(from, address.ip()));

@@ -82,10 +82,17 @@ fn no_echo__says_what_was_tried_and_one_address_of_two_is_enough() {
     needs!("lab", "python3");
     run_line("probe 127.0.0.1 --kind tcp --port 9").refused(&["127.0.0.1", "tcp", "earmark echo"]);
     run_line("probe no-such-host.invalid").refused(&["no-such-host.invalid"]);
+    // The kernel of this host answers pings, and is not asked.
+    for line in ["probe 127.0.0.1 --port 9", "probe 127.0.0.1:9", "probe [::ffff:127.0.0.1]:9"] {
+        run_line(line).refused(&["nothing at port 9 of", "earmark echo --port 9"]);
+    }
+    run_line("probe 127.0.0.1:9 --port 8").refused(&["two ports"]);
+    run_line("probe 127.0.0.1:9 --kind icmp").refused(&["icmp has no ports"]);
     // Host b has an address of IPv6, too, which comes first.
     let directory = Directory::new();
     let ready = directory.file("ready");
-    let probe = once_ready(&ready, &format!("{EARMARK} probe b --kind udp --count 200 --json"));
+    let probe =
+        once_ready(&ready, &format!("{EARMARK} probe b:7007 --kind udp --count 200 --json"));
     let ended = lab_run(&["--on", "b", &udp_echo(7007, &ready), "--on", "a", &probe]);
     assert_eq!(ended.json()["host"], "10.9.0.2:7007", "{ended:?}");
 }

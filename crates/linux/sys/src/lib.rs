@@ -1,5 +1,6 @@
 //! Earmark on Linux: what its other crates ask of the system, each thing in a module of its own.
 
+pub mod address;
 pub mod busy_poll;
 pub mod clock;
 pub mod cpu;

@@ -18,6 +18,8 @@ use super::traffic::{Manner, RequestKind, RequestRecord, RequestTimes, Requester
 use super::verdict::VerdictInput;
 use super::{hold, stamped};
 use netdev::routes;
+use probe::echo::PORT;
+use sys::address::host_and_port;
 
 const ASKS: &str = "earmark-asks";
 
@@ -32,10 +34,10 @@ const MAX_ADDRESSES: usize = 8;
 /// What is asked.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The host that is asked, a name or an address.
+    /// The host that is asked, a name or an address, with or without `:PORT`.
     pub host: String,
-    /// The port of its echo.
-    pub port: u16,
+    /// The port of its echo; `None`: that of `host`, or of `earmark echo`.
+    pub port: Option<u16>,
     /// Over UDP instead of TCP.
     pub udp: bool,
     /// Bytes of a request.
@@ -48,7 +50,13 @@ pub struct Settings {
 
 /// Asks, and explains; `each` gets every request's nanoseconds in each stage that occurs.
 pub fn explain(settings: &Settings, each: impl FnMut(Stage, u64)) -> Result<Explanation> {
-    let addresses = resolve(&settings.host, settings.port)?;
+    let (host, own) = host_and_port(&settings.host);
+    ensure!(
+        own.is_none() || settings.port.is_none(),
+        "{} has a port; give that, or --port, and not both",
+        settings.host
+    );
+    let addresses = resolve(host, own.or(settings.port).unwrap_or(PORT))?;
     let manner = Manner {
         to: addresses[0],
         udp: settings.udp,
@@ -218,7 +226,9 @@ fn account_for(lengths: &mut Lengths, asked: &RequestTimes, enter: u64) -> u64 {
 
 /// Addresses of a host, at least one; those of IPv4 first.
 fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>> {
-    let found = (host, port).to_socket_addrs().with_context(|| format!("look up {host}"))?;
+    let found = (host, port)
+        .to_socket_addrs()
+        .with_context(|| format!("look up {host}; is the name right?"))?;
     let mut found: Vec<SocketAddr> = found.collect();
     found.sort_by_key(SocketAddr::is_ipv6);
     found.truncate(MAX_ADDRESSES);

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use infer::{Abilities, Far, Length};
 use rustix::net::sockopt::{self, set_socket_recv_buffer_size, set_socket_send_buffer_size};
 use schemars::JsonSchema;
@@ -17,6 +17,7 @@ use sys::stamps::Stamped;
 
 use super::echo;
 use super::run::Limits;
+use sys::address::host_and_port;
 use sys::ctrl_c;
 use sys::icmp;
 use sys::wait::wait_writable;
@@ -58,13 +59,13 @@ const UNASKED: &str = "it sends more than it is asked for; it is no echo";
 )]
 #[serde(rename_all = "lowercase")]
 pub enum EchoKind {
-    /// `earmark echo`, or any other UDP echo (--port)
+    /// `earmark echo`, or any other UDP echo (HOST:PORT)
     Udp,
     /// An NTP server: four timestamps
     Ntp,
     /// The far kernel itself
     Icmp,
-    /// A TCP echo (--port)
+    /// A TCP echo (HOST:PORT)
     Tcp,
     /// `version` requests to memcached
     Memcached,
@@ -136,9 +137,25 @@ pub struct Prober {
 }
 
 impl Prober {
-    /// Finds an echo at `host`: the given one, or the first that answers.
+    /// Finds an echo at `host`, which may be `HOST:PORT`: the given one, or the first that answers.
+    /// What is asked at a port is no echo that has none.
     pub fn find(host: &str, kind: Option<EchoKind>, port: Option<u16>) -> Result<Self> {
-        let kinds = kind.map_or_else(|| EchoKind::ALL.to_vec(), |kind| vec![kind]);
+        let (host, own) = host_and_port(host);
+        // As the address of what has no ports is printed.
+        let own = own.filter(|port| *port > 0);
+        ensure!(
+            own.is_none() || port.is_none_or(|port| own == Some(port)),
+            "{host}:{} and --port {} are two ports; give one",
+            own.unwrap_or_default(),
+            port.unwrap_or_default()
+        );
+        let port = own.or(port);
+        ensure!(
+            port.is_none() || kind != Some(EchoKind::Icmp),
+            "icmp has no ports; leave the port out, or name another echo with --kind"
+        );
+        let mut kinds = kind.map_or_else(|| EchoKind::ALL.to_vec(), |kind| vec![kind]);
+        kinds.retain(|kind| port.is_none() || *kind != EchoKind::Icmp);
         let mut why = Vec::new();
         for kind in kinds {
             let addresses: Vec<SocketAddr> = (host, port.unwrap_or(kind.port()))
@@ -161,7 +178,16 @@ impl Prober {
             }
         }
         ctrl_c::check()?;
-        bail!("nothing at {host} answers ({}); start `earmark echo` there", why.join("; "))
+        match port {
+            None => {
+                bail!("nothing at {host} answers ({}); start `earmark echo` there", why.join("; "))
+            }
+            Some(port) => bail!(
+                "nothing at port {port} of {host} answers ({}); start `earmark echo --port {port}` \
+                 there, or leave the port out",
+                why.join("; ")
+            ),
+        }
     }
 
     fn open(address: SocketAddr, kind: EchoKind) -> Result<Self> {

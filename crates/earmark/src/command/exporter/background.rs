@@ -115,7 +115,7 @@ fn task(
 fn explain(background: &Background, host: &str) -> Result<()> {
     let settings = own::Settings {
         host: host.to_owned(),
-        port: probe::echo::PORT,
+        port: None,
         udp: false,
         size: 64,
         rate: EXPLAIN_RATE,

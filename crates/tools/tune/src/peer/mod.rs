@@ -32,6 +32,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use lab::LabError;
 use lab::machine::Machine;
+use sys::address::host_and_port;
 
 #[cfg(any(test, feature = "checks"))]
 #[doc(hidden)]
@@ -88,10 +89,8 @@ impl RemoteHost {
 }
 
 fn addresses(host: &str) -> Vec<SocketAddr> {
-    if let Ok(ip) = host.parse::<IpAddr>() {
-        return vec![SocketAddr::new(ip, PORT)];
-    }
-    let found = host.to_socket_addrs().or_else(|_| (host, PORT).to_socket_addrs());
+    let (host, port) = host_and_port(host);
+    let found = (host, port.unwrap_or(PORT)).to_socket_addrs();
     found.map(|found| found.take(MAX_ADDRESSES).collect()).unwrap_or_default()
 }
 
