@@ -24,13 +24,12 @@ use cli::{Command, LabCommand};
 use report::{errln, outln, output};
 
 fn main() -> ExitCode {
-    match output::while_read(|| run(command_line::read().command)) {
-        Ok(code) => code,
-        Err(error) => {
-            output::error_line(format_args!("earmark: {}", output::message(&error)));
-            ExitCode::FAILURE
-        }
-    }
+    let code = output::while_read(|| run(command_line::read().command)).unwrap_or_else(|error| {
+        output::error_line(format_args!("earmark: {}", output::message(&error)));
+        ExitCode::FAILURE
+    });
+    // What was said until a Ctrl-C is not all.
+    sys::ctrl_c::status().map_or(code, ExitCode::from)
 }
 
 /// Runs a command; its exit status.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
-use sys::files;
+use sys::{ctrl_c, files};
 
 use super::merge::{Merging, print_shard};
 use crate::cli::{BenchArgs, BenchOutput};
@@ -18,7 +18,7 @@ use bench::turns::{PlayedRuns, Turns};
 use bench::world::{WorldKind, setup};
 use report::progress::Progress;
 use report::terminal::Width;
-use report::{TradeoffChart, TradeoffPoint, json, outln};
+use report::{TradeoffChart, TradeoffPoint, errln, json, outln};
 
 /// What `--scenario NAME --json` prints.
 #[derive(Debug, Serialize)]
@@ -40,12 +40,15 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     let turns = Turns::of_runs(&runs, args.world)?;
     check(args, &runs, &turns)?;
     let privilege = WorldKind::privilege(turns.iter().map(Turns::world))?;
+    ctrl_c::watch().context("take signals")?;
     let progress = Progress::new(args.output.json);
     let open = |(run, turns): (&Run, &Turns<'_>)| compare::open(turns.world(), &run.nic, privilege);
     if let Some(shard) = args.shard.shard {
         let mut played = Vec::new();
         for (run, turns) in runs.iter().zip(&turns) {
             played.push(turns.play(shard, || open((run, turns)), &progress)?);
+            // Half of a shard is none.
+            ctrl_c::check()?;
         }
         let cases = turns.iter().map(Turns::cases).sum();
         return print_shard(shard, inputs, cases, &PlayedRuns(played));
@@ -58,6 +61,10 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
             show(&comparison, &args.output);
         }
         outcomes.push(comparison);
+        if ctrl_c::is() {
+            errln!("interrupted; this is what was measured until then");
+            break;
+        }
     }
     match (args.output.json, &args.scenario) {
         (false, _) => Ok(()),

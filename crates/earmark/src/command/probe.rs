@@ -159,7 +159,11 @@ fn ask(args: &ProbeArgs, kind: Option<EchoKind>) -> Result<Observations> {
     if prober.is_local() {
         errln!("{shown} is this host itself: no NIC is in between");
     }
-    run::run(&mut prober, &mut plan)?;
+    ctrl_c::watch().context("take signals")?;
+    if !run::run(&mut prober, &mut plan)? {
+        let sent: usize = plan.heard().iter().map(|heard| heard.probes.len()).sum();
+        errln!("interrupted: this is what the first {sent} of {} packets say", plan.packets());
+    }
     let local = prober.local().and_then(|from| local(from, address.ip()));
     let origin = Origin::new(address.to_string(), kind);
     Ok(Observations { origin, heard: plan.heard().to_vec(), unheld: Vec::new(), local })
@@ -184,7 +188,7 @@ fn ask_and_vary(args: &ProbeArgs, name: &str) -> Result<Observations> {
         "the answers of {} do not come through {name}; `ip route get` says which device is meant",
         origin.host
     );
-    if verdict.findings.iter().all(|finding| finding.place != Place::Unknown) {
+    if ctrl_c::is() || verdict.findings.iter().all(|finding| finding.place != Place::Unknown) {
         return Ok(seen);
     }
     let state = device.read()?;
@@ -199,13 +203,16 @@ fn ask_and_vary(args: &ProbeArgs, name: &str) -> Result<Observations> {
         seen.unheld = heard.clone();
         return Ok(seen);
     }
-    ctrl_c::watch().context("take signals")?;
     let mut transaction = Transaction::begin(device, &store, "probe", change.settings())?;
     for took in transaction.change(&change)? {
         ensure!(took.verdict != Verdict::Ignored, "{name}: {}", took.describe());
         errln!("{name}: {}, for some seconds", took.describe());
     }
     seen.unheld = ask(args, Some(origin.kind))?.heard;
+    if ctrl_c::is() {
+        // Half of it says nothing beside the whole.
+        seen.unheld.clear();
+    }
     transaction.undo()?;
     Ok(seen)
 }

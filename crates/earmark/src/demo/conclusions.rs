@@ -6,6 +6,7 @@ use super::agreement::Agreement;
 use bench::compare::not_measured;
 use bench::experiment::{MIXED_BULK_MBIT, MIXED_ROUND_TRIPS_PER_S};
 use bench::measurement::Measurement;
+use sys::ctrl_c;
 
 /// How far apart two figures of one noisy run must be before the difference is worth a word.
 const NOISE: f64 = 1.10;
@@ -21,7 +22,9 @@ Next:   earmark show         what delays packets on the NICs of this machine
 /// Says whether real traffic confirms the model.
 pub(super) fn of_real_traffic(rows: &[Row], agreement: Agreement) -> String {
     let Agreement { agreed, rounds } = agreement;
-    let said = if agreement.confirms() {
+    let said = if ctrl_c::is() {
+        format!("Interrupted: {agreed} of {rounds} rounds agree with the model until then.")
+    } else if agreement.confirms() {
         format!(
             "Confirmed: in {agreed} of {rounds} rounds `marked:75` was nearer to the latency of \
              `disabled` than to that of `delay:75`, and nearer to the interrupts of `delay:75`."

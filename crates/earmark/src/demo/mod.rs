@@ -33,6 +33,7 @@ use bench::world::model::ModelWorld;
 use report::progress::Progress;
 use report::terminal::Width;
 use report::{self, json, outln};
+use sys::ctrl_c;
 use sys::files::{self, writable};
 
 /// What the bulk flow writes at a time. Linux makes one large segment of what is written, and a
@@ -113,6 +114,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
             format!("write {}; choose another place with --report or --json", path.display())
         })?;
     }
+    ctrl_c::watch().context("take signals")?;
     let width = Width::of_output();
     let model = in_model(args)?;
     let machine = show::machine(&model.rows);
@@ -221,9 +223,16 @@ fn measure(
         for (setting, case) in settings.iter().zip(&mut cases) {
             progress.step(&format!("{}, {setting}", experiment.name()));
             let plan = experiment.plan(&options, None, u64::from(round) + 1);
-            let came = attempt(world, &plan, *setting, None)?;
+            let came = match attempt(world, &plan, *setting, None) {
+                // It reaches agents as well.
+                Err(_) if ctrl_c::is() => break,
+                came => came?,
+            };
             measured.push(came.as_ref().ok().map(Round::of));
             case.keep(round, came);
+        }
+        if ctrl_c::is() {
+            break;
         }
         refuse_nothing(cases.iter())?;
         if !more(measured) {

@@ -2,6 +2,8 @@
 //! and what is missing or has ended is named.
 
 use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -40,6 +42,26 @@ fn nothing_is_left_of_a_bench_whatever_signal_ends_it() {
     let (traced, run) = started("tcp-rr");
     run.end().output();
     traced.gone(&["bench.pcapng"]);
+}
+
+#[test]
+fn a_bench_that_is_interrupted_reports_the_rounds_that_it_has() {
+    needs!("lab");
+    let bench = "bench ping --compare disabled,delay:75 --rounds 100 --warmup 0 --duration 0.5";
+    let words: Vec<&str> = bench.split(' ').collect();
+    // On a busy machine the first round takes its time.
+    for seconds in [2, 8, 32] {
+        let run = Running::start(Command::new(EARMARK).args(&words));
+        sleep(Duration::from_secs(seconds));
+        run.signal_group(Signal::INT);
+        let ended = run.end();
+        assert_eq!(ended.code, 130, "{ended:?}");
+        if ended.stdout.contains("p50 us") {
+            assert!(ended.stderr.contains("interrupted; this is what was measured"), "{ended:?}");
+            return;
+        }
+    }
+    panic!("half a minute was not enough for a round");
 }
 
 #[test]

@@ -222,7 +222,7 @@ fn sigint_reports_what_was_seen() {
     soon("one is done", || read().contains("1 of 20"));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let ended = Ended::from(child.wait_with_output().unwrap());
-    assert_eq!(ended.code, 1, "{}", read());
+    assert_eq!(ended.code, 130, "{}", read());
     let json = ended.printed_json();
     let hosts = json["hosts"].as_array().unwrap();
     let probed = hosts.iter().take_while(|host| host["error"].is_null());

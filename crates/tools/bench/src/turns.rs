@@ -20,6 +20,7 @@ use crate::slice::{NotMeasured, Slice};
 use crate::sweep::{Merged, Results, Shard};
 use crate::world::{World, WorldKind};
 use report::progress::Progress;
+use sys::ctrl_c;
 
 /// How often each setting has its turn where several are compared.
 const USUAL_ROUNDS: u32 = 3;
@@ -146,7 +147,8 @@ impl<'a> Turns<'a> {
         (from..from + each).map(move |turn| ((turn / cells) as u32, turn % cells))
     }
 
-    /// Plays the cases that `shard` has, in the world that `open` opens if there are any.
+    /// Plays the cases that `shard` has, in the world that `open` opens if there are any. A Ctrl-C
+    /// that is watched ends it: what was played until then is kept.
     pub fn play(
         &self,
         shard: Shard,
@@ -166,6 +168,9 @@ impl<'a> Turns<'a> {
         for case in own {
             let mut turns = Vec::new();
             for (round, cell) in self.turns_in(case) {
+                if ctrl_c::is() {
+                    break;
+                }
                 let cell = &self.cells[cell];
                 let Cell { moderation, clients, .. } = *cell;
                 progress.step(&format!("{}, {}", self.experiment.name(), cell.setting(change_to)));
@@ -173,7 +178,15 @@ impl<'a> Turns<'a> {
                 let plan = self.experiment.plan(self.options, clients, seed);
                 let settings = cell.apply.as_deref().unwrap_or_default();
                 let plan = plan.with(cell.polling.unwrap_or_default(), settings);
-                turns.push(attempt(&*world, &plan, moderation, change_to)?);
+                match attempt(&*world, &plan, moderation, change_to) {
+                    Ok(came) => turns.push(came),
+                    // It reaches agents as well.
+                    Err(_) if ctrl_c::is() => break,
+                    Err(error) => return Err(error),
+                }
+            }
+            if turns.is_empty() {
+                break;
             }
             cases.push(PlayedCase { case, turns });
             if shard == Shard::WHOLE && cases.len() * self.turns_of_case() == self.cells.len() {
@@ -181,6 +194,9 @@ impl<'a> Turns<'a> {
             }
         }
         progress.finish();
+        if cases.is_empty() {
+            ctrl_c::check()?;
+        }
         let environment = Some(world.environment().clone());
         world.finish()?;
         Ok(Played { environment, wall_s: started.elapsed().as_secs_f64(), cases })
@@ -196,6 +212,10 @@ impl<'a> Turns<'a> {
         }
         let mut cells: Vec<_> = self.cells.iter().map(|_| CellRounds::default()).collect();
         for (number, turn) in turns.into_iter().enumerate() {
+            // Those after a Ctrl-C are none.
+            if turn.is_none() && ctrl_c::is() {
+                continue;
+            }
             let missing = || Err(NotMeasured("the shard that has it is missing".into()));
             let (round, cell) = (number / self.cells.len(), number % self.cells.len());
             cells[cell].keep(round as u32, turn.unwrap_or_else(missing));

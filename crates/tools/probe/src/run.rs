@@ -9,7 +9,7 @@ use sys::clock::wall_clock_nanos;
 
 use super::prober::Prober;
 use super::spin::pass_time;
-use sys::ctrl_c;
+use sys::ctrl_c::{self, Interrupted};
 
 /// How long before a moment this thread stops sleeping: a timer is late by about that, and spinning
 /// takes a core from others. The kernel reports when a probe left.
@@ -35,9 +35,13 @@ pub fn plan(prober: &Prober, limits: Limits) -> Plan {
     Plan::new(prober.abilities(limits), u64::from(std::process::id()))
 }
 
-/// Carries out a whole plan.
-pub fn run(prober: &mut Prober, plan: &mut Plan) -> Result<()> {
-    run_paced(prober, plan, |_| Ok(ctrl_c::check()?))
+/// Carries out a whole plan. A Ctrl-C that is watched ends it once something was heard; whether
+/// that was all.
+pub fn run(prober: &mut Prober, plan: &mut Plan) -> Result<bool> {
+    match run_paced(prober, plan, |_| Ok(ctrl_c::check()?)) {
+        Err(error) if error.is::<Interrupted>() && !plan.heard().is_empty() => Ok(false),
+        ended => ended.map(|()| true),
+    }
 }
 
 /// The same, but `wait` comes before each train, with its number of packets.

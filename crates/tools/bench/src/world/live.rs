@@ -18,6 +18,7 @@ use lab::tap::Tap;
 use lab::wait::Waiting;
 use lab::{self, Lab, LabSettings};
 use nic::moderation::Moderation;
+use sys::ctrl_c::{self, Interrupted};
 use sys::privilege::Privilege;
 
 use super::agents::Players;
@@ -203,15 +204,17 @@ impl Live {
             let end = Duration::from_secs_f64(seconds);
             // An agent that has failed says so; there is no need to wait any longer.
             while begin.elapsed() < end && running.is_well() {
+                ctrl_c::check()?;
                 sleep(end.saturating_sub(begin.elapsed()).min(POLL_INTERVAL));
             }
+            Ok::<_, Interrupted>(())
         };
         running.go()?;
-        until(&mut running, plan.warmup_s);
+        until(&mut running, plan.warmup_s)?;
         let before = self.snapshot()?;
-        until(&mut running, plan.warmup_s + plan.duration_s / 2.0);
+        until(&mut running, plan.warmup_s + plan.duration_s / 2.0)?;
         change_to.map_or(Ok(()), |after| self.set(after))?;
-        until(&mut running, plan.warmup_s + plan.duration_s);
+        until(&mut running, plan.warmup_s + plan.duration_s)?;
         let after = self.snapshot()?;
         let records = running.finish(Duration::from_secs_f64(plan.warmup_s + plan.duration_s))?;
         setup::slice([before, after], &self.options, (moderation, change_to), || Ok(records))

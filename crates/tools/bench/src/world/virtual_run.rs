@@ -16,6 +16,7 @@ use lab::guest::protocol::{GUEST, GuestEvent, TimedCommand};
 use lab::machine::Machine;
 use lab::snapshot::Snapshot;
 use nic::moderation::Moderation;
+use sys::ctrl_c;
 
 use super::eta::{self, Eta};
 use super::guests::{BootList, GuestTime, Guests};
@@ -177,6 +178,7 @@ impl VirtualRun {
         let mut checked = RealInstant::now();
         while !self.take_events(sink)? && !self.plane.outlook().is_over {
             if checked.elapsed() > CHECK_EVERY {
+                ctrl_c::check()?;
                 self.check()?;
                 self.report_eta();
                 checked = RealInstant::now();
