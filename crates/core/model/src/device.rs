@@ -15,16 +15,14 @@ use nic::port::{Port, PortSettings};
 use nic::queue::{Dma, Queue};
 use nic::vector::Vector;
 
+use crate::frame::Frame;
 use crate::machine::{Completions, Costs, Machine, Transmissions};
-
-/// A frame without FCS.
-pub type Frame = Vec<u8>;
 
 /// What an interrupt asks of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// To poll the queue of this number.
-    Queue(usize),
+    Queue(u16),
     /// To clean up transmissions.
     Transmissions,
 }
@@ -143,13 +141,17 @@ impl<O: Observer> Device<O> {
         self.is_silent
     }
 
-    /// A frame that finds no room is counted, and gone.
-    pub(crate) fn receive(&mut self, now: Instant, frame: Frame) {
+    /// A frame that finds no room is counted, and gone. `place` is for its bytes.
+    pub(crate) fn receive(&mut self, now: Instant, frame: Frame, place: &mut Vec<u8>) {
+        let parsed = headers::parse(frame.whole(place));
         match &mut self.receiver {
-            ReceiveSide::Port(port) => drop(port.receive(now, frame)),
+            ReceiveSide::Port(port) => {
+                let length = frame.length();
+                drop(port.receive_parsed(now, frame, (length, parsed), None));
+            }
             ReceiveSide::Claims { queue, rules, dma, dma_free_at } => {
-                let length = frame.len() as u32;
-                let marked = headers::parse(&frame).is_ok_and(|it| rules.classify(&it).mark);
+                let length = frame.length() as u32;
+                let marked = parsed.is_ok_and(|it| rules.classify(&it).mark);
                 *dma_free_at = (*dma_free_at).max(now) + dma.transfer(length);
                 let completed_at = *dma_free_at + dma.latency;
                 let descriptor = Descriptor { length, marked, arrived_at: now, completed_at };
@@ -199,7 +201,7 @@ impl<O: Observer> Device<O> {
         match &mut self.receiver {
             ReceiveSide::Port(port) => {
                 let queue = port.queues_mut().iter_mut().position(Queue::take_interrupt)?;
-                Some(Cause::Queue(queue))
+                Some(Cause::Queue(queue as u16))
             }
             ReceiveSide::Claims { queue, .. } => Some(match queue.take_interrupt()? {
                 Claimed::Poll => Cause::Queue(0),
@@ -257,6 +259,14 @@ impl<O: Observer> Device<O> {
             let unseen = Unseen::default();
             let interrupt = own.vector.set_moderation(now, moderation, &unseen);
             own.note(interrupt);
+        }
+    }
+
+    /// Packets in its rings.
+    pub(crate) fn queued(&self) -> usize {
+        match &self.receiver {
+            ReceiveSide::Port(port) => port.queues().iter().map(Queue::in_ring).sum(),
+            ReceiveSide::Claims { queue, .. } => queue.in_ring(),
         }
     }
 

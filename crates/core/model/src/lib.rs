@@ -5,6 +5,7 @@ extern crate alloc;
 
 pub mod cpu;
 pub mod device;
+pub mod frame;
 pub mod machine;
 mod network;
 pub mod npb;

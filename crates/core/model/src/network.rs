@@ -8,11 +8,12 @@ use alloc::vec::Vec;
 
 use base::prng::Prng;
 use base::time::{Duration, Instant};
+use mx::address::NicId;
 use nic::link::{Dropped, Link, LinkSettings};
 use nic::switch::{Destination, Switch};
 
-use crate::device::Frame;
-use crate::stack::mx::nic_of;
+use crate::frame::Frame;
+use crate::stack::mx::{host_of, nic_of};
 
 /// The network of a model.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct Network {
     /// To each host, where there is a switch.
     down: Vec<Link<Frame>>,
     switch: Switch,
+    /// Frames for each host that were lost on a cable, or found no room in the switch.
+    lost: Vec<u64>,
 }
 
 /// Frames that a cable up holds: what is sent and what travels.
@@ -54,13 +57,15 @@ impl Network {
             hello[6..].copy_from_slice(&nic_of(host).0);
             switch.forward(host, &hello);
         }
-        Self { up, down, switch }
+        Self { up, down, switch, lost: (0..hosts).map(|_| 0).collect() }
     }
 
     /// A host sends a frame; where it will be seen next.
     pub(crate) fn send(&mut self, now: Instant, host: usize, frame: Frame) -> End {
-        // What is lost is counted by the link.
-        let _: Result<(), Dropped<_>> = self.up[host].send(now, frame);
+        let bytes = frame.length();
+        if let Err(dropped) = self.up[host].send_sized(now, frame, bytes) {
+            self.count(dropped);
+        }
         if self.down.is_empty() { End::Host(1 - host) } else { End::Switch(host) }
     }
 
@@ -92,11 +97,13 @@ impl Network {
     /// added.
     pub(crate) fn forward(&mut self, now: Instant, from: usize, touched: &mut Vec<usize>) {
         while let Some((_, frame)) = self.up[from].receive(now) {
-            let mut send = |to: usize, frame| {
-                let _: Result<(), Dropped<_>> = self.down[to].send(now, frame);
+            let mut send = |to: usize, frame: Frame| {
+                let bytes = frame.length();
+                let sent = self.down[to].send_sized(now, frame, bytes);
+                self.lost[to] += u64::from(sent.is_err());
                 touched.push(to);
             };
-            match self.switch.forward(from, &frame) {
+            match self.switch.forward(from, frame.head()) {
                 Destination::Port(to) => send(to, frame),
                 Destination::Others => {
                     let others = (0..self.up.len()).filter(|to| *to != from);
@@ -107,9 +114,21 @@ impl Network {
         }
     }
 
-    /// Frames that were lost on the cable of a host, or found no room in the switch for it.
+    fn count(&mut self, dropped: Dropped<Frame>) {
+        let frame = dropped.into_frame();
+        let to = frame.head().first_chunk().and_then(|nic| host_of(NicId(*nic)));
+        if let Some(lost) = to.and_then(|to| self.lost.get_mut(to)) {
+            *lost += 1;
+        }
+    }
+
+    /// Frames for a host that were lost on a cable, or found no room in the switch.
     pub(crate) fn lost(&self, host: usize) -> u64 {
-        let dropped = |link: &Link<_>| link.counters().lost + link.counters().overflowed;
-        dropped(&self.up[host]) + self.down.get(host).map_or(0, dropped)
+        self.lost[host]
+    }
+
+    /// Frames that cables and the switch hold.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.up.iter().chain(&self.down).map(Link::in_flight).sum()
     }
 }

@@ -151,7 +151,7 @@ fn losses_are_recovered() {
     let to = Instant::from_micros(2_000_000);
     let experiment = Experiment { faults, to, ..Experiment::default() };
     let (world, records) = experiment.play(&bulk(None));
-    assert!(world.lost(0) > 10);
+    assert!(world.lost(1) > 10);
     let mbit = records[1].counter(Counter::BytesReceived) * 8 / 2_000_000;
     assert!(mbit > 100, "{mbit} Mbit/s");
 }

@@ -74,6 +74,12 @@ impl<F> ClaimQueue<F> {
         &self.counters
     }
 
+    /// Packets in the ring.
+    #[must_use]
+    pub fn in_ring(&self) -> usize {
+        self.ring.len()
+    }
+
     /// Puts an arrived packet into the ring and submits its DMA.
     ///
     /// # Errors

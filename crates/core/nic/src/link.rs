@@ -151,6 +151,18 @@ fn streams(seed: u64) -> [Prng; 3] {
 }
 
 impl<B: AsRef<[u8]> + Clone> Link<B> {
+    /// Sends a frame.
+    ///
+    /// # Errors
+    ///
+    /// [`Dropped`] gives back a frame that will not arrive. It is counted already.
+    pub fn send(&mut self, now: Instant, frame: B) -> Result<(), Dropped<B>> {
+        let bytes = frame.as_ref().len();
+        self.send_sized(now, frame, bytes)
+    }
+}
+
+impl<B: Clone> Link<B> {
     /// An empty link that holds at most `capacity` frames, waiting and on their way. It allocates
     /// now and never again.
     #[must_use]
@@ -175,12 +187,12 @@ impl<B: AsRef<[u8]> + Clone> Link<B> {
         [self.loss, self.duplication, self.reordering] = streams(seed);
     }
 
-    /// Sends a frame.
+    /// Sends a frame of so many bytes, for an owner whose `B` does not hold all of them.
     ///
     /// # Errors
     ///
-    /// [`Dropped`] gives back a frame that will not arrive. It is counted already.
-    pub fn send(&mut self, now: Instant, frame: B) -> Result<(), Dropped<B>> {
+    /// As for [`send`](Self::send).
+    pub fn send_sized(&mut self, now: Instant, frame: B, bytes: usize) -> Result<(), Dropped<B>> {
         self.counters.sent += 1;
         if self.is_full() {
             self.counters.overflowed += 1;
@@ -193,7 +205,7 @@ impl<B: AsRef<[u8]> + Clone> Link<B> {
         let duplicated = duplicate_ppm > 0 && self.duplication.chance(duplicate_ppm);
         let reordered = reorder_ppm > 0 && self.reordering.chance(reorder_ppm);
 
-        let mut arrival = self.transmit(now, &frame);
+        let mut arrival = self.transmit(now, bytes);
         if lost {
             self.counters.lost += 1;
             return Err(Dropped::Lost(frame));
@@ -205,7 +217,7 @@ impl<B: AsRef<[u8]> + Clone> Link<B> {
         // Without room for two there is no copy.
         if duplicated && self.in_flight.len() + 1 < self.capacity {
             self.counters.duplicated += 1;
-            let arrival = self.transmit(now, &frame);
+            let arrival = self.transmit(now, bytes);
             self.enqueue(arrival, frame.clone());
         }
         self.enqueue(arrival, frame);
@@ -261,9 +273,9 @@ impl<B: AsRef<[u8]> + Clone> Link<B> {
     }
 
     /// Puts a frame on the wire, and returns when it arrives if nothing happens to it.
-    fn transmit(&mut self, now: Instant, frame: &B) -> Instant {
+    fn transmit(&mut self, now: Instant, bytes: usize) -> Instant {
         let sent = match self.rate_mbit {
-            Some(rate) => self.wire.occupy(now, frame.as_ref().len(), rate),
+            Some(rate) => self.wire.occupy(now, bytes, rate),
             None => now,
         };
         sent + self.settings.latency

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 
 use crate::counters::Counters;
 use crate::descriptor::Descriptor;
-use crate::headers::{self, Headers};
+use crate::headers::{self, Headers, Malformed};
 use crate::lanes::{LaneError, Lanes, Steering};
 use crate::marker::Rules;
 use crate::moderation::{Moderation, Phase};
@@ -100,6 +100,32 @@ pub struct Port<F> {
 }
 
 impl<F: AsRef<[u8]>> Port<F> {
+    /// A frame came off the wire: classifies it, fills in its descriptor, chooses its queue,
+    /// submits its DMA.
+    ///
+    /// # Errors
+    /// Gives the frame back if it is no Ethernet frame or the ring is full. Both are counted.
+    pub fn receive(&mut self, now: Instant, frame: F) -> Result<(), RejectedFrame<F>> {
+        self.receive_on(now, frame, None)
+    }
+
+    /// The same, for a device that chooses the queue itself, where it names one that there is.
+    ///
+    /// # Errors
+    /// As for [`receive`](Self::receive).
+    pub fn receive_on(
+        &mut self,
+        now: Instant,
+        frame: F,
+        queue: Option<u16>,
+    ) -> Result<(), RejectedFrame<F>> {
+        let bytes = frame.as_ref();
+        let (length, headers) = (bytes.len(), headers::parse(bytes));
+        self.receive_parsed(now, frame, (length, headers), queue)
+    }
+}
+
+impl<F> Port<F> {
     /// An idle port.
     #[must_use]
     pub fn new(settings: PortSettings, now: Instant) -> Self {
@@ -123,32 +149,24 @@ impl<F: AsRef<[u8]>> Port<F> {
         }
     }
 
-    /// A frame came off the wire: classifies it, fills in its descriptor, chooses its queue,
-    /// submits its DMA.
-    ///
-    /// # Errors
-    /// Gives the frame back if it is no Ethernet frame or the ring is full. Both are counted.
-    pub fn receive(&mut self, now: Instant, frame: F) -> Result<(), RejectedFrame<F>> {
-        self.receive_on(now, frame, None)
-    }
-
-    /// The same, for a device that chooses the queue itself, where it names one that there is.
+    /// The same as [`receive_on`](Self::receive_on) for an owner whose `F` does not hold all bytes
+    /// of the frame: it says how many there are, and what their headers are.
     ///
     /// # Errors
     /// As for [`receive`](Self::receive).
-    pub fn receive_on(
+    #[inline(always)]
+    pub fn receive_parsed(
         &mut self,
         now: Instant,
         frame: F,
+        (bytes, headers): (usize, Result<Headers, Malformed>),
         queue: Option<u16>,
     ) -> Result<(), RejectedFrame<F>> {
-        let bytes = frame.as_ref();
-        if !(MIN_FRAME..=MAX_FRAME).contains(&bytes.len()) {
+        if !(MIN_FRAME..=MAX_FRAME).contains(&bytes) {
             self.bad_length += 1;
             return Err(RejectedFrame::BadLength(frame));
         }
-        let length = bytes.len() as u32;
-        let headers = headers::parse(bytes);
+        let length = bytes as u32;
         let marked = headers.as_ref().is_ok_and(|headers| self.rules.classify(headers).mark);
         let named = queue.map(usize::from).filter(|queue| *queue < self.queues.len());
         let chosen = || match headers.as_ref() {

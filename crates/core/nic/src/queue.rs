@@ -163,6 +163,12 @@ impl<F> Queue<F> {
         self.vector.is_masked()
     }
 
+    /// Packets in the ring, their DMA completed or not.
+    #[must_use]
+    pub fn in_ring(&self) -> usize {
+        self.ring.len()
+    }
+
     /// Completed packets that the host has not taken yet.
     #[must_use]
     pub fn backlog(&self) -> usize {

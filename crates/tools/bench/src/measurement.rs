@@ -53,7 +53,7 @@ pub struct PortMeasurement {
     pub ring_full: u64,
     /// Frames that the host's stack refused.
     pub refused: u64,
-    /// Frames lost on the way to this port: on the links of the others.
+    /// Frames lost on the way to this port: on the links of the others, or in a switch.
     pub link_lost: u64,
     /// What its host's processor was busy with, where that was modelled.
     pub processor: Option<ProcessorShares>,
@@ -377,7 +377,6 @@ fn by_reason(count: impl Fn(Reason) -> u64) -> BTreeMap<&'static str, u64> {
 }
 
 fn ports(nic: &NicRecord, seconds: f64) -> Vec<PortMeasurement> {
-    let lost: u64 = nic.ports.iter().map(|port| port.link_lost).sum();
     let port = |port: &PortRecord| PortMeasurement {
         name: port.name.clone(),
         setting: port.setting.clone(),
@@ -388,7 +387,7 @@ fn ports(nic: &NicRecord, seconds: f64) -> Vec<PortMeasurement> {
         hold_us: Quantiles::of(&port.holds),
         ring_full: port.ring_full,
         refused: port.refused,
-        link_lost: lost - port.link_lost,
+        link_lost: port.link_lost,
         processor: port.busy_ns.map(|busy| ProcessorShares::of(busy, port.cores, seconds)),
     };
     nic.ports.iter().map(port).collect()

@@ -15,9 +15,6 @@ use workload::{Counter, Record};
 
 use crate::records::per_second;
 
-/// Worlds of experiments have two hosts, with a port each.
-const HOSTS: usize = 2;
-
 /// One round of one setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -101,7 +98,7 @@ pub struct PortRecord {
     /// Frames that the host's stack refused; in the model, datagrams that found no room in their
     /// socket.
     pub refused: u64,
-    /// Frames lost on the link on which those of its host leave.
+    /// Frames lost on the way to this port: on the links of the others, or in a switch.
     pub link_lost: u64,
     /// What its host's processor was busy with, if that costs time.
     pub busy_ns: Option<Busy>,
@@ -122,7 +119,7 @@ impl NicRecord {
             delivering_ns: snapshot.delivering.as_nanos(),
             spun_ns: snapshot.spun.as_nanos(),
             overshoot: Distribution::of(&snapshot.overshoot, 1),
-            ports: snapshot.ports.iter().map(PortRecord::of).collect(),
+            ports: snapshot.ports.iter().map(|port| PortRecord::of(port, snapshot)).collect(),
         }
     }
 
@@ -149,14 +146,15 @@ impl NicRecord {
 }
 
 impl PortRecord {
-    fn of(port: &PortSnapshot) -> Self {
+    fn of(port: &PortSnapshot, all: &Snapshot) -> Self {
+        let lost: u64 = all.ports.iter().map(|port| port.link.lost).sum();
         Self {
             name: port.name.clone(),
             setting: port.queues[0].moderation.to_string(),
             steered: port.lanes.iter().map(|(_, packets)| packets).sum(),
             holds: Distribution::of(&port.holds, 1),
             refused: port.refused,
-            link_lost: port.link.lost,
+            link_lost: lost - port.link.lost,
             busy_ns: port.busy.map(|busy| Activity::ALL.map(|activity| busy[activity].as_nanos())),
             ..Self::counted(&port.counters)
         }
@@ -242,7 +240,8 @@ impl Slice {
     pub fn is_sound(&self) -> bool {
         let NicRecord { overshoot, ports, .. } = &self.nic;
         self.seconds > 0.0
-            && ports.len() == HOSTS
+            // Worlds have two hosts and more, with a port each.
+            && ports.len() >= 2
             && overshoot.is_sound()
             && ports.iter().all(|port| port.holds.is_sound())
             && self.records.iter().all(|(_, record)| record.is_sound())

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use base::time::Instant;
 
 use super::{KernelFrame, Process, Stack, Step, StepAction, Work};
-use crate::device::Frame;
+use crate::frame::Frame;
 use crate::machine::Costs;
 
 /// `A` has the frames of one EtherType, `B` has the others. The processes of `B` come after those
@@ -68,7 +68,7 @@ impl<A: Stack, B: Stack> Stack for Joined<A, B> {
     }
 
     fn receive(&mut self, now: Instant, frame: Frame) -> Option<usize> {
-        if self.is_for_one(&frame) {
+        if self.is_for_one(frame.head()) {
             return self.one.receive(now, frame);
         }
         self.other.receive(now, frame).map(|process| self.split() + process)

@@ -12,7 +12,7 @@ pub mod net;
 
 use base::time::Instant;
 
-use crate::device::Frame;
+use crate::frame::Frame;
 use crate::machine::Costs;
 
 /// What a piece of work costs.

@@ -6,7 +6,7 @@ use base::time::Duration;
 use nic::observer::Observer;
 
 use super::host::{Host, Item};
-use super::{Occurrence, Simulation};
+use super::{Event, Simulation};
 use crate::cpu::{BUDGET, MAX_SOFTIRQ, Poll, Running};
 use crate::device::Cause;
 use crate::machine::Routing;
@@ -16,7 +16,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
     /// The NIC has raised an interrupt.
     pub(super) fn signal(&mut self, host: usize, cause: Cause) {
         if let Cause::Queue(queue) = cause
-            && let Some(poll) = &mut self.hosts[host].polls[queue]
+            && let Some(poll) = &mut self.hosts[host].polls[usize::from(queue)]
         {
             // The kernel is at work already.
             poll.rearms = true;
@@ -24,12 +24,12 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
         }
         let core = self.route(host, cause);
         if let Cause::Queue(queue) = cause {
-            self.hosts[host].polls[queue] = Some(Poll::new());
+            self.hosts[host].polls[usize::from(queue)] = Some(Poll::new());
         }
         let costs = &self.hosts[host].costs;
         if self.machine.sleeps && self.hosts[host].cores[core].is_asleep(self.now, costs) {
             let at = self.now + nanos(costs.idle_exit);
-            self.calendar.plan(at, Occurrence::Interrupt(host, core, cause));
+            self.plan(at, host, Event::Interrupt(core as u16, cause));
         } else {
             self.interrupt(host, core, cause);
         }
@@ -44,7 +44,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
                 *turn
             }
             (Routing::Core(core), _) => core,
-            (Routing::ByQueue, Cause::Queue(queue)) => queue % cores,
+            (Routing::ByQueue, Cause::Queue(queue)) => usize::from(queue) % cores,
             (Routing::ByQueue, Cause::Transmissions) => 0,
         }
     }
@@ -67,7 +67,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
                 state.number += 1;
                 state.handled.push_back(cause);
                 let (at, number) = (*ends, state.number);
-                return self.calendar.plan(at, Occurrence::Core(host, core, number));
+                return self.plan(at, host, Event::Core(core as u16, number));
             }
         }
         self.begin(host, core, Running::Handler(cause), cost);
@@ -91,7 +91,8 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
                 state.yields &= state.debt > 0;
             }
         }
-        self.calendar.plan(ends, Occurrence::Core(host, core, state.number));
+        let number = state.number;
+        self.plan(ends, host, Event::Core(core as u16, number));
     }
 
     /// What ran on a core has come to its end.
@@ -130,7 +131,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
         self.clean_up(host, core);
         self.hosts[host].device.handled(self.now, cause);
         if let Cause::Queue(queue) = cause {
-            self.hosts[host].cores[core].softirqs.push_back(queue);
+            self.hosts[host].cores[core].softirqs.push_back(queue.into());
         }
     }
 
@@ -248,7 +249,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
             )
         } else if let Some(frame) = device.poll(now, queue) {
             *polled += 1;
-            let work = stack.receive_work(costs, &frame);
+            let work = stack.receive_work(costs, frame.whole(&mut self.place));
             let moved = poll.is_first && core != *last_core;
             (poll.is_first, *last_core) = (false, core);
             poll.budget -= 1;

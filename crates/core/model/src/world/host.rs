@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 use base::time::Instant;
 
 use crate::cpu::{Busy, Core, Poll};
-use crate::device::{Device, Frame};
+use crate::device::Device;
+use crate::frame::Frame;
 use crate::machine::Costs;
 use crate::stack::{Stack, StepAction};
 

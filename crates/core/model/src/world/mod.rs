@@ -29,7 +29,8 @@ use nic::moderation::Moderation;
 use nic::observer::Observer;
 
 use crate::cpu;
-use crate::device::{Cause, Device, Frame, NicSettings};
+use crate::device::{Cause, Device, NicSettings};
+use crate::frame::Frame;
 use crate::machine::{Costs, Machine};
 use crate::network::{End, Network};
 use crate::stack::Stack;
@@ -55,16 +56,30 @@ pub struct Settings {
     pub seed: u64,
 }
 
+/// What happens at a host. It is small, since a calendar of many hosts is long.
 #[derive(Clone, Copy, Debug)]
-enum Occurrence {
-    Arrival(End),
-    Nic(usize),
-    Sent(usize),
-    Interrupt(usize, usize, Cause),
-    Core(usize, usize, u32),
-    Timer(usize),
-    Room(usize),
+enum Event {
+    /// A frame may have reached it.
+    Arrival,
+    /// A frame may have reached the switch from it.
+    Forward,
+    /// Its NIC has something to do.
+    Nic,
+    /// Its cable has sent a frame.
+    Sent,
+    /// A core, awake by now, takes an interrupt.
+    Interrupt(u16, Cause),
+    /// What ran on a core ends, if it still has this number.
+    Core(u16, u32),
+    /// The time of one of its programs or protocols has come.
+    Timer,
+    /// Its NIC has room again.
+    Room,
 }
+
+/// An event and the number of its host.
+type Occurrence = (u32, Event);
+
 /// Hosts and a network.
 pub struct Simulation<S: Stack, O = ()> {
     now: Instant,
@@ -76,6 +91,8 @@ pub struct Simulation<S: Stack, O = ()> {
     machine: Machine,
     random: Prng,
     touched: Vec<usize>,
+    /// For the bytes of a frame.
+    place: Vec<u8>,
     end_at: [Vec<Option<Instant>>; 2],
 }
 
@@ -123,6 +140,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
             machine: machine.clone(),
             random,
             touched: Vec::new(),
+            place: Vec::new(),
         };
         (0..world.hosts.len()).for_each(|host| world.settle(host, None));
         world
@@ -138,9 +156,15 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
         self.events
     }
 
-    /// Frames that were lost on the cable of a host, or found no room in the switch for it.
+    /// Frames for a host that were lost on a cable, or found no room in the switch.
     pub fn lost(&self, host: usize) -> u64 {
         self.network.lost(host)
+    }
+
+    /// Frames that cables, the switch and the rings of NICs hold.
+    pub fn queued(&self) -> usize {
+        let rings = self.hosts.iter().map(|host| host.device.queued());
+        self.network.in_flight() + rings.sum::<usize>()
     }
 
     /// Changes the setting of the NIC of a host, whatever is pending.
@@ -152,17 +176,21 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
     /// Goes on up to `until`.
     pub fn run(&mut self, until: Instant) {
         while self.calendar.next_at().is_some_and(|at| at <= until) {
-            let Some((at, event)) = self.calendar.take() else { break };
+            let Some((at, (host, event))) = self.calendar.take() else { break };
             self.now = self.now.max(at);
             self.events += 1;
-            self.handle(event);
+            self.handle(host as usize, event);
         }
         self.now = self.now.max(until);
     }
 
-    fn handle(&mut self, event: Occurrence) {
+    fn plan(&mut self, at: Instant, host: usize, event: Event) {
+        self.calendar.plan(at, (host as u32, event));
+    }
+
+    fn handle(&mut self, host: usize, event: Event) {
         match event {
-            Occurrence::Arrival(End::Switch(host)) => {
+            Event::Forward => {
                 self.end_at[1][host] = None;
                 let mut touched = take(&mut self.touched);
                 self.network.forward(self.now, host, &mut touched);
@@ -170,42 +198,43 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
                 self.touched = touched;
                 self.watch(End::Switch(host));
             }
-            Occurrence::Arrival(End::Host(host)) => {
+            Event::Arrival => {
                 self.end_at[0][host] = None;
                 while let Some(frame) = self.network.receive(self.now, host) {
-                    self.hosts[host].device.receive(self.now, frame);
+                    self.hosts[host].device.receive(self.now, frame, &mut self.place);
                 }
                 self.hosts[host].device.advance(self.now);
                 self.watch(End::Host(host));
                 self.settle(host, None);
             }
-            Occurrence::Nic(host) => {
+            Event::Nic => {
                 if self.hosts[host].nic_at == Some(self.now) {
                     self.hosts[host].nic_at = None;
                 }
                 self.hosts[host].device.advance(self.now);
                 self.settle(host, None);
             }
-            Occurrence::Sent(host) => {
+            Event::Sent => {
                 self.hosts[host].transmitted += 1;
                 self.hosts[host].device.transmitted(self.now);
                 self.settle(host, None);
             }
-            Occurrence::Interrupt(host, core, cause) => {
-                self.interrupt(host, core, cause);
+            Event::Interrupt(core, cause) => {
+                self.interrupt(host, core.into(), cause);
                 self.settle(host, None);
             }
-            Occurrence::Core(host, core, number) => {
+            Event::Core(core, number) => {
+                let core = usize::from(core);
                 if self.hosts[host].cores[core].number == number {
                     self.ended(host, core);
                     self.settle(host, Some(core));
                 }
             }
-            Occurrence::Timer(host) => {
+            Event::Timer => {
                 self.hosts[host].timer_at = None;
                 self.settle(host, None);
             }
-            Occurrence::Room(host) => {
+            Event::Room => {
                 self.hosts[host].room_at = None;
                 let core = self.hosts[host].last_core;
                 self.send_in_softirq(host, core);
@@ -216,16 +245,16 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
 
     /// Looks at a cable when the next frame comes to its end.
     fn watch(&mut self, end: End) {
-        let (kind, host) = match end {
-            End::Host(host) => (0, host),
-            End::Switch(host) => (1, host),
+        let (kind, host, event) = match end {
+            End::Host(host) => (0, host, Event::Arrival),
+            End::Switch(host) => (1, host, Event::Forward),
         };
         let watched = &mut self.end_at[kind][host];
         if let Some(at) = self.network.next_arrival(end)
             && watched.is_none_or(|watched| watched > at)
         {
             *watched = Some(at);
-            self.calendar.plan(at, Occurrence::Arrival(end));
+            self.plan(at, host, event);
         }
     }
 
@@ -252,13 +281,13 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
             && nic_at.is_none_or(|planned| at < planned)
         {
             *nic_at = Some(at);
-            self.calendar.plan(at, Occurrence::Nic(host));
+            self.calendar.plan(at, (host as u32, Event::Nic));
         }
         if let Some(at) = stack.deadline(self.now)
             && timer_at.is_none_or(|planned| at < planned)
         {
             *timer_at = Some(at);
-            self.calendar.plan(at, Occurrence::Timer(host));
+            self.calendar.plan(at, (host as u32, Event::Timer));
         }
     }
 
@@ -272,7 +301,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
         if planned.is_none() {
             let at = Instant::from_nanos(room_at.as_nanos() - QUEUED.as_nanos());
             *planned = Some(at);
-            self.calendar.plan(at, Occurrence::Room(host));
+            self.plan(at, host, Event::Room);
         }
         false
     }
@@ -293,15 +322,15 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
 
     /// A frame leaves the memory of a host.
     fn transmit(&mut self, host: usize, frame: Frame) {
-        let fetch = self.hosts[host].costs.dma_engine().transfer(frame.len() as u32);
-        let on_wire = self.machine.link.on_wire(frame.len());
+        let fetch = self.hosts[host].costs.dma_engine().transfer(frame.length() as u32);
+        let on_wire = self.machine.link.on_wire(frame.length());
         // A NIC that fetches more slowly than its cable sends is waited for.
         let waits = Duration::from_nanos(fetch.as_nanos().saturating_sub(on_wire.as_nanos()));
         let begins = self.network.free_at(host).max(self.now) + waits;
         let end = self.network.send(begins, host, frame);
         if !self.hosts[host].device.is_silent() {
             let sent = self.network.free_at(host).max(self.now);
-            self.calendar.plan(sent, Occurrence::Sent(host));
+            self.plan(sent, host, Event::Sent);
         }
         self.watch(end);
     }

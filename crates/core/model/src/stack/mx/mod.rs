@@ -13,7 +13,6 @@ mod setup;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::any::Any;
 use core::mem::{replace, take};
@@ -28,7 +27,7 @@ use mx::status::Event;
 use mx::wire::{self, FrameType};
 
 use super::{KernelFrame, Process, Stack, Step, StepAction, Work};
-use crate::device::Frame;
+use crate::frame::Frame;
 use crate::machine::Costs;
 use frames::{Kind, kind_of, send_ns};
 use local::{LocalInbox, LocalMessage};
@@ -78,7 +77,7 @@ struct Channel {
     /// Addresses of those it talks to, with its names for them.
     peers: Vec<PeerId>,
     program: Box<dyn MxProgram>,
-    ring: VecDeque<Frame>,
+    ring: VecDeque<(Kind, Frame)>,
     local: LocalInbox,
     kernel_sends: bool,
     process_sends: bool,
@@ -109,6 +108,8 @@ pub struct MxStack {
     channels: Vec<Channel>,
     registers_late: bool,
     in_kernel: bool,
+    /// For the bytes of a frame.
+    place: Vec<u8>,
 }
 
 /// The address of a host's NIC.
@@ -117,22 +118,37 @@ pub(crate) const fn nic_of(host: usize) -> NicId {
     NicId([2, 0, 0, 0, high, low])
 }
 
+/// The host whose NIC has this address.
+pub(crate) const fn host_of(nic: NicId) -> Option<usize> {
+    match nic.0 {
+        [2, 0, 0, 0, high, low] => Some(u16::from_be_bytes([high, low]) as usize),
+        _ => None,
+    }
+}
+
 impl Channel {
-    fn transmit(&mut self, now: Instant, nic: NicId) -> Option<(Frame, Outgoing)> {
-        let mut frame = vec![0; ETHERNET + usize::from(self.engine.config().mtu)];
-        let out = self.engine.transmit(now, &mut frame[ETHERNET..])?;
-        frame.truncate(ETHERNET + out.length);
+    /// The next frame that its engine sends; `place` is for the bytes of it.
+    fn transmit(
+        &mut self,
+        now: Instant,
+        nic: NicId,
+        place: &mut Vec<u8>,
+    ) -> Option<(Frame, Outgoing)> {
+        let longest = ETHERNET + usize::from(self.engine.config().mtu);
+        if place.len() < longest {
+            place.resize(longest, 0);
+        }
+        let out = self.engine.transmit(now, &mut place[ETHERNET..longest])?;
+        let frame = &mut place[..ETHERNET + out.length];
         frame[..6].copy_from_slice(&out.to.0);
         frame[6..12].copy_from_slice(&nic.0);
         frame[12..14].copy_from_slice(&wire::ETHER_TYPE.to_be_bytes());
-        if frame.len() < SHORTEST {
-            frame.resize(SHORTEST, 0);
-        }
-        Some((frame, out))
+        Some((Frame::padded(frame, SHORTEST), out))
     }
 
     /// Hands a frame to the engine.
-    fn handle(&mut self, now: Instant, frame: &[u8]) {
+    fn handle(&mut self, now: Instant, frame: &Frame, place: &mut Vec<u8>) {
+        let frame = frame.whole(place);
         let from = NicId(frame[6..12].first_chunk().copied().unwrap_or_default());
         self.engine.handle_frame(now, from, &frame[ETHERNET..]);
     }
@@ -210,11 +226,6 @@ impl MxStack {
         program.downcast_mut()
     }
 
-    fn channel_of(&self, frame: &[u8]) -> Option<usize> {
-        let (header, _) = wire::parse(&frame[ETHERNET..]).ok()?;
-        self.channels.iter().position(|channel| channel.number == header.to)
-    }
-
     /// Pages of a message that is pulled.
     fn pages(&self, process: usize, bytes: u64) -> u64 {
         let is_pulled = bytes > self.channels[process].engine.config().eager_max.into();
@@ -230,7 +241,7 @@ impl MxStack {
     ) -> Option<Step<MxAction>> {
         let nic = self.nic;
         let channel = &mut self.channels[process];
-        if let Some((frame, out)) = channel.transmit(now, nic) {
+        if let Some((frame, out)) = channel.transmit(now, nic, &mut self.place) {
             let is_medium = out.frame_type == Some(FrameType::Medium);
             let transmitted = if is_medium { costs.moved_send } else { 1.0 };
             let work = Work { ns: send_ns(&out, costs), received: 0.0, transmitted };
@@ -270,6 +281,12 @@ impl MxStack {
     }
 }
 
+/// The endpoint that a frame is for.
+fn channel_of(channels: &[Channel], frame: &[u8]) -> Option<usize> {
+    let (header, _) = wire::parse(&frame[ETHERNET..]).ok()?;
+    channels.iter().position(|channel| channel.number == header.to)
+}
+
 fn own(ns: f64, action: MxAction) -> Step<MxAction> {
     Step { work: Work::of(ns), action: StepAction::Own(action) }
 }
@@ -295,14 +312,15 @@ impl Stack for MxStack {
     }
 
     fn receive(&mut self, now: Instant, frame: Frame) -> Option<usize> {
-        let (in_kernel, process) = (self.in_kernel, self.channel_of(&frame)?);
+        let bytes = frame.whole(&mut self.place);
+        let (kind, process) = (kind_of(bytes), channel_of(&self.channels, bytes)?);
         let channel = &mut self.channels[process];
-        match kind_of(&frame) {
-            Kind::Pull | Kind::Reply(_) if in_kernel => {
-                channel.handle(now, &frame);
+        match kind {
+            Kind::Pull | Kind::Reply(_) if self.in_kernel => {
+                channel.handle(now, &frame, &mut self.place);
                 channel.kernel_sends = true;
             }
-            _ => channel.ring.push_back(frame),
+            _ => channel.ring.push_back((kind, frame)),
         }
         Some(process)
     }
@@ -316,7 +334,7 @@ impl Stack for MxStack {
             if !channel.kernel_sends {
                 continue;
             }
-            if let Some((frame, out)) = channel.transmit(now, self.nic) {
+            if let Some((frame, out)) = channel.transmit(now, self.nic, &mut self.place) {
                 // A reply touches the ring and the buffer, but no endpoint of a process.
                 let transmitted = costs.moved_reply;
                 let work = Work { ns: send_ns(&out, costs), received: 0.0, transmitted };
@@ -364,8 +382,7 @@ impl Stack for MxStack {
             let ns = costs.clock * f64::from(looks) + costs.library + costs.page * pages;
             return Some(own(ns, MxAction::Event(event)));
         }
-        if let Some(frame) = channel.ring.pop_front() {
-            let kind = kind_of(&frame);
+        if let Some((kind, frame)) = channel.ring.pop_front() {
             let is_copied = matches!(kind, Kind::Medium(_) | Kind::Reply(_));
             let copied = if is_copied { kind.bytes() } else { 0.0 };
             let mut looks = 0;
@@ -410,7 +427,7 @@ impl Stack for MxStack {
         let channel = &mut self.channels[process];
         match action {
             MxAction::Handle(frame) => {
-                channel.handle(now, &frame);
+                channel.handle(now, &frame, &mut self.place);
                 channel.process_sends = true;
             }
             MxAction::Send(peer, match_info, message) => {

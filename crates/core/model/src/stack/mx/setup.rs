@@ -33,6 +33,7 @@ pub fn stacks(
             channels: Vec::new(),
             registers_late: machine.registers_late,
             in_kernel,
+            place: Vec::new(),
         })
         .collect();
     let mut names = Vec::new();

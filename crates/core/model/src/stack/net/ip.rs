@@ -2,12 +2,12 @@
 //!
 //! Checksums are zero: they are left to NICs, and frames of a model do not change on the way.
 
+use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 
-use crate::device::Frame;
+use crate::frame::Frame;
 use crate::stack::mx::nic_of;
 
 /// Bytes of an Ethernet header.
@@ -116,6 +116,9 @@ pub(super) struct Datagrams {
     identification: u16,
     /// By sender and identification: packets that are not whole yet.
     incomplete: BTreeMap<(usize, u16), Pieces>,
+    /// For the bytes of a datagram, and of a frame of it.
+    body: Vec<u8>,
+    frame: Vec<u8>,
 }
 
 /// Packets that wait for a fragment; the oldest are those with the lowest identification.
@@ -126,39 +129,48 @@ impl Datagrams {
         Self { host, ..Self::default() }
     }
 
-    /// The frames of a datagram from a port of this host.
-    pub(super) fn udp(&mut self, from: u16, to: End, payload: &[u8]) -> Vec<Frame> {
+    /// Sends a datagram from a port of this host, in as many frames as it takes.
+    pub(super) fn udp(&mut self, from: u16, to: End, payload: &[u8], send: impl FnMut(Frame)) {
+        let mut header = [0; DATAGRAM];
+        header[..2].copy_from_slice(&from.to_be_bytes());
+        header[2..4].copy_from_slice(&to.1.to_be_bytes());
         let length = (DATAGRAM + payload.len()) as u16;
-        let mut body = vec![0; DATAGRAM];
-        body[..2].copy_from_slice(&from.to_be_bytes());
-        body[2..4].copy_from_slice(&to.1.to_be_bytes());
-        body[4..6].copy_from_slice(&length.to_be_bytes());
-        body.extend_from_slice(payload);
-        self.frames(UDP, to.0, &body)
+        header[4..6].copy_from_slice(&length.to_be_bytes());
+        self.send(UDP, to.0, (header, payload), send);
     }
 
-    /// The frames of an echo request, or of the reply to one.
+    /// Sends an echo request, or the reply to one.
     pub(super) fn echo(
         &mut self,
         is_request: bool,
         to: usize,
         (identifier, sequence): (u16, u16),
         payload: &[u8],
-    ) -> Vec<Frame> {
-        let mut body = vec![0; DATAGRAM];
-        body[0] = if is_request { ECHO_REQUEST } else { ECHO_REPLY };
-        body[4..6].copy_from_slice(&identifier.to_be_bytes());
-        body[6..8].copy_from_slice(&sequence.to_be_bytes());
-        body.extend_from_slice(payload);
-        self.frames(ICMP, to, &body)
+        send: impl FnMut(Frame),
+    ) {
+        let mut header = [0; DATAGRAM];
+        header[0] = if is_request { ECHO_REQUEST } else { ECHO_REPLY };
+        header[4..6].copy_from_slice(&identifier.to_be_bytes());
+        header[6..8].copy_from_slice(&sequence.to_be_bytes());
+        self.send(ICMP, to, (header, payload), send);
     }
 
-    fn frames(&mut self, protocol: u8, to: usize, body: &[u8]) -> Vec<Frame> {
+    fn send(
+        &mut self,
+        protocol: u8,
+        to: usize,
+        (header, payload): ([u8; DATAGRAM], &[u8]),
+        mut send: impl FnMut(Frame),
+    ) {
         const PIECE: usize = (MTU - IP) / FRAGMENT_UNIT * FRAGMENT_UNIT;
         self.identification = self.identification.wrapping_add(1);
-        let pieces = body.len().div_ceil(PIECE);
-        let frame = |(number, piece): (usize, &[u8])| {
-            let mut frame = Vec::with_capacity(ETHERNET + IP + piece.len().max(SHORTEST));
+        self.body.clear();
+        self.body.extend_from_slice(&header);
+        self.body.extend_from_slice(payload);
+        let pieces = self.body.len().div_ceil(PIECE);
+        let frame = &mut self.frame;
+        for (number, piece) in self.body.chunks(PIECE).enumerate() {
+            frame.clear();
             frame.extend_from_slice(&ethernet(self.host, to));
             let more = if number + 1 < pieces { MORE_FRAGMENTS } else { 0 };
             let offset = (number * PIECE / FRAGMENT_UNIT) as u16 | more;
@@ -170,23 +182,21 @@ impl Datagrams {
             frame.extend_from_slice(&address_of(self.host).octets());
             frame.extend_from_slice(&address_of(to).octets());
             frame.extend_from_slice(piece);
-            pad(&mut frame);
-            frame
-        };
-        body.chunks(PIECE).enumerate().map(frame).collect()
+            send(Frame::padded(frame, SHORTEST));
+        }
     }
 
     /// The whole packet, if this one is, or was the last fragment that was missing.
-    pub(super) fn whole(&mut self, packet: Vec<u8>) -> Option<Vec<u8>> {
-        let fragment = u16_at(&packet, 6)?;
+    pub(super) fn whole<'a>(&mut self, packet: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+        let fragment = u16_at(packet, 6)?;
         let offset = usize::from(fragment & !(MORE_FRAGMENTS | 0xc000)) * FRAGMENT_UNIT;
         let is_last = fragment & MORE_FRAGMENTS == 0;
         if offset == 0 && is_last {
-            return Some(packet);
+            return Some(packet.into());
         }
-        let length = usize::from(u16_at(&packet, 2)?);
+        let length = usize::from(u16_at(packet, 2)?);
         let body = packet.get(IP..length)?;
-        let key = (sender(&packet)?, u16_at(&packet, 4)?);
+        let key = (sender(packet)?, u16_at(packet, 4)?);
         if self.incomplete.len() >= INCOMPLETE && !self.incomplete.contains_key(&key) {
             self.incomplete.pop_first();
         }
@@ -200,14 +210,7 @@ impl Datagrams {
         let mut whole = packet[..IP].to_vec();
         whole[2..4].copy_from_slice(&((IP + bytes) as u16).to_be_bytes());
         self.incomplete.remove(&key)?.values().for_each(|(_, piece)| whole.extend(piece));
-        Some(whole)
-    }
-}
-
-/// Pads a frame that is too short.
-pub(super) fn pad(frame: &mut Frame) {
-    if frame.len() < SHORTEST {
-        frame.resize(SHORTEST, 0);
+        Some(whole.into())
     }
 }
 
@@ -215,33 +218,35 @@ pub(super) fn pad(frame: &mut Frame) {
 mod tests {
     use super::*;
 
-    fn packets(frames: Vec<Frame>) -> Vec<Vec<u8>> {
-        frames.into_iter().map(|frame| frame[ETHERNET..].to_vec()).collect()
+    /// The packets in the frames that `sends` sends.
+    fn packets(sends: impl FnOnce(&mut dyn FnMut(Frame))) -> Vec<Vec<u8>> {
+        let mut packets = Vec::new();
+        sends(&mut |frame| packets.push(frame.whole(&mut Vec::new())[ETHERNET..].to_vec()));
+        packets
     }
 
     #[test]
     fn what_is_sent_can_be_parsed() {
         let mut from = Datagrams::new(300);
-        let frames = from.udp(7, (1, 9), b"xyz");
-        assert_eq!(frames[0].len(), SHORTEST);
-        assert!(is_ip(&frames[0]));
+        let packet = packets(|send| from.udp(7, (1, 9), b"xyz", send)).remove(0);
+        assert_eq!(packet.len(), SHORTEST - ETHERNET);
         let udp = Protocol::Udp { from: (300, 7), to: 9 };
-        assert_eq!(parse(&packets(frames)[0]), Some((udp, &b"xyz"[..])));
+        assert_eq!(parse(&packet), Some((udp, &b"xyz"[..])));
         let echo = Protocol::Echo { from: 300, is_request: true, identifier: 1, sequence: 2 };
-        let frames = packets(from.echo(true, 0, (1, 2), &[7; 56]));
-        assert_eq!(parse(&frames[0]), Some((echo, &[7; 56][..])));
+        let packet = packets(|send| from.echo(true, 0, (1, 2), &[7; 56], send)).remove(0);
+        assert_eq!(parse(&packet), Some((echo, &[7; 56][..])));
     }
 
     #[test]
     fn fragments_become_whole_in_any_order() {
         let payload: Vec<u8> = (0..4_000).map(|byte| byte as u8).collect();
         let (mut from, mut to) = (Datagrams::new(0), Datagrams::new(1));
-        let mut fragments = packets(from.udp(7, (1, 9), &payload));
+        let mut fragments = packets(|send| from.udp(7, (1, 9), &payload, send));
         assert_eq!(fragments.len(), 3);
         for _ in 0..3 {
             fragments.rotate_left(1);
             let wholes: Vec<_> =
-                fragments.iter().filter_map(|fragment| to.whole(fragment.clone())).collect();
+                fragments.iter().filter_map(|fragment| to.whole(fragment)).collect();
             assert_eq!(wholes.len(), 1);
             assert_eq!(parse(&wholes[0]).map(|(_, body)| body), Some(&payload[..]));
         }
@@ -251,14 +256,14 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_dropped() {
         let mut to = Datagrams::new(1);
-        assert_eq!(to.whole(vec![0; 5]), None);
+        assert_eq!(to.whole(&[0; 5]), None);
         assert_eq!(parse(&[0; 20]), None);
         assert_eq!(parse(&[0x45; 24]), None);
         let mut from = Datagrams::new(0);
         for _ in 0..2 * INCOMPLETE {
-            let mut fragments = packets(from.udp(7, (1, 9), &[0; 3_000]));
-            assert_eq!(to.whole(fragments[0].clone()), None);
-            assert_eq!(to.whole(fragments.remove(0)), None);
+            let fragments = packets(|send| from.udp(7, (1, 9), &[0; 3_000], send));
+            assert_eq!(to.whole(&fragments[0]), None);
+            assert_eq!(to.whole(&fragments[0]), None);
         }
         assert!(to.incomplete.len() <= INCOMPLETE);
     }

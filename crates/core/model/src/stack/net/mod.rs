@@ -21,13 +21,14 @@ mod tcp;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
+use core::mem::take;
 
 use base::time::{Duration, Instant};
 use workload::{ConnectionId, Transport};
 
 use super::driver::{Demand, Reported, WorkloadDriver};
 use super::{KernelFrame, Process, Stack, Step, StepAction, Work};
-use crate::device::Frame;
+use crate::frame::Frame;
 use crate::machine::Costs;
 pub use ip::address_of;
 use ip::{Datagrams, ETHERNET, End, Protocol};
@@ -91,6 +92,9 @@ pub struct NetStack {
     kernel: VecDeque<KernelSend>,
     /// When streams have something to send if nothing happens before.
     timers: BTreeSet<(Instant, usize)>,
+    /// For the bytes of a frame that came, and of a segment that is made.
+    place: Vec<u8>,
+    segment: Vec<u8>,
 }
 
 impl NetStack {
@@ -105,6 +109,8 @@ impl NetStack {
             ports: BTreeMap::new(),
             kernel: VecDeque::new(),
             timers: BTreeSet::new(),
+            place: Vec::new(),
+            segment: Vec::new(),
         }
     }
 
@@ -145,7 +151,7 @@ impl NetStack {
     /// The next segment of a stream, whose timer is planned anew if it has none.
     fn segment(&mut self, now: Instant, stream: usize) -> Option<Frame> {
         let TcpFlow { end, timer, .. } = &mut self.streams[stream];
-        let segment = end.segment(now);
+        let segment = end.segment(now, &mut self.segment);
         if segment.is_none() {
             if let Some(at) = timer.take() {
                 self.timers.remove(&(at, stream));
@@ -163,10 +169,10 @@ impl NetStack {
         }
     }
 
-    fn receive_packet(&mut self, now: Instant, frame: Frame) -> Option<usize> {
+    fn receive_packet(&mut self, now: Instant, frame: &[u8]) -> Option<usize> {
         if let Some((Protocol::Tcp { from, to }, _)) = ip::parse(&frame[ETHERNET..]) {
             let stream = *self.flows.get(&(to, from))?;
-            self.streams[stream].end.receive(now, frame);
+            self.streams[stream].end.receive(now, frame, &mut self.segment);
             self.refresh(stream);
             let process = self.streams[stream].process;
             // A process that is in a call on the socket goes on with it.
@@ -175,14 +181,14 @@ impl NetStack {
             }
             return Some(process);
         }
-        let packet = self.datagrams.whole(frame[ETHERNET..].to_vec())?;
+        let packet = self.datagrams.whole(&frame[ETHERNET..])?;
         let (protocol, payload) = ip::parse(&packet)?;
         let (transport, port, conversation) = match protocol {
             Protocol::Tcp { .. } => return None,
             Protocol::Udp { from, to } => (Transport::Udp, to, Conversation::Datagrams(to, from)),
             Protocol::Echo { from, is_request: true, identifier, sequence } => {
-                let frames = self.datagrams.echo(false, from, (identifier, sequence), payload);
-                self.kernel.extend(frames.into_iter().map(|frame| KernelSend::Frame(0, frame)));
+                let send = |frame| self.kernel.push_back(KernelSend::Frame(0, frame));
+                self.datagrams.echo(false, from, (identifier, sequence), payload, send);
                 return None;
             }
             Protocol::Echo { from, identifier, .. } => {
@@ -278,14 +284,15 @@ impl NetStack {
         for payload in payloads {
             match conversation {
                 Some(Conversation::Datagrams(port, to)) => {
-                    program.outgoing.extend(datagrams.udp(port, to, payload));
+                    datagrams.udp(port, to, payload, |frame| program.outgoing.push_back(frame));
                 }
                 Some(Conversation::Echoes(identifier, to)) => {
                     let name = (identifier, program.sequence);
                     program.sequence = program.sequence.wrapping_add(1);
-                    program.outgoing.extend(datagrams.echo(true, to, name, payload));
+                    let send = |frame| program.outgoing.push_back(frame);
+                    datagrams.echo(true, to, name, payload, send);
                 }
-                Some(Conversation::Frames) => program.outgoing.push_back(payload.into()),
+                Some(Conversation::Frames) => program.outgoing.push_back(Frame::new(payload)),
                 Some(Conversation::Stream(_)) | None => {}
             }
         }
@@ -320,9 +327,9 @@ fn has_room(end: &TcpEnd) -> bool {
     end.writable() * 3 >= end.capacity()
 }
 
-fn send_ns(costs: &Costs, frame: &[u8]) -> f64 {
-    let attach = if frame.len() > HEADERS + ATTACHED { costs.attach } else { 0.0 };
-    costs.send + attach + clock_ns(costs, frame)
+fn send_ns(costs: &Costs, frame: &Frame) -> f64 {
+    let attach = if frame.length() > HEADERS + ATTACHED { costs.attach } else { 0.0 };
+    costs.send + attach + clock_ns(costs, frame.head())
 }
 
 /// TCP takes the time of each segment (`tcp_mstamp_refresh`).
@@ -351,7 +358,13 @@ impl Stack for NetStack {
     }
 
     fn receive(&mut self, now: Instant, frame: Frame) -> Option<usize> {
-        if ip::is_ip(&frame) { self.receive_packet(now, frame) } else { None }
+        if !ip::is_ip(frame.head()) {
+            return None;
+        }
+        let mut place = take(&mut self.place);
+        let process = self.receive_packet(now, frame.whole(&mut place));
+        self.place = place;
+        process
     }
 
     fn has_kernel_frames(&self) -> bool {

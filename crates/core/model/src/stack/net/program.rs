@@ -7,7 +7,7 @@ use base::time::Instant;
 use workload::{ConnectionId, Transport};
 
 use super::ip::End;
-use crate::device::Frame;
+use crate::frame::Frame;
 use crate::stack::driver::{Reported, WorkloadDriver};
 
 /// What `net.core.rmem_default` allows a socket, in bytes, and what a datagram takes of it beyond
@@ -40,8 +40,8 @@ pub(super) struct SocketProgram {
     numbers: BTreeMap<Conversation, ConnectionId>,
     /// Streams that have something to read, or room for a backlog, in the order in which they had.
     pub(super) ready: VecDeque<ConnectionId>,
-    /// Datagrams that came, and what they take of the buffer.
-    inbox: VecDeque<(ConnectionId, Vec<u8>)>,
+    /// Datagrams that came, kept as frames are, and what they take of the buffer.
+    inbox: VecDeque<(ConnectionId, Frame)>,
     buffered: usize,
     /// Datagrams that found no room.
     pub(super) dropped: u64,
@@ -95,19 +95,19 @@ impl SocketProgram {
             return;
         }
         self.buffered += takes;
-        self.inbox.push_back((connection, payload.into()));
+        self.inbox.push_back((connection, Frame::new(payload)));
     }
 
     /// Bytes of the datagram that is read next.
     pub(super) fn next_datagram(&self) -> Option<usize> {
-        self.inbox.front().map(|(_, payload)| payload.len())
+        self.inbox.front().map(|(_, payload)| payload.length())
     }
 
     /// Reads a datagram.
     pub(super) fn read_datagram(&mut self) {
         let Some((connection, payload)) = self.inbox.pop_front() else { return };
-        self.buffered -= payload.len() + DATAGRAM_OVERHEAD;
-        self.driver.received(connection, payload.len(), |place| place.copy_from_slice(&payload));
+        self.buffered -= payload.length() + DATAGRAM_OVERHEAD;
+        self.driver.received(connection, payload.length(), |place| payload.read(place));
     }
 
     /// It has been woken at the moment that it waited for, and finds nothing else to do.

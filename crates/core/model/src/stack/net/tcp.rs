@@ -29,7 +29,6 @@
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::mem::take;
 
 use base::time::Instant;
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
@@ -38,8 +37,8 @@ use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer};
 use smoltcp::time::{Duration as Ticks, Instant as Tick};
 use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
 
-use super::ip::{ETHERNET, End, MTU, address_of, ethernet, pad};
-use crate::device::Frame;
+use super::ip::{ETHERNET, End, MTU, SHORTEST, address_of, ethernet};
+use crate::frame::Frame;
 
 /// Nanoseconds of what smoltcp takes for a microsecond.
 const TICK_NS: u64 = 200;
@@ -64,16 +63,22 @@ fn tick(now: Instant) -> Tick {
 }
 
 /// Packets on their way in and out of a connection.
-struct Packets {
-    header: [u8; ETHERNET],
-    incoming: Option<Frame>,
-    outgoing: VecDeque<Frame>,
+struct Packets<'a> {
+    arriving: Option<&'a [u8]>,
+    leaving: Leaving<'a>,
 }
 
-struct Arriving(Frame);
-struct Leaving<'a>(&'a mut Packets);
+struct Arriving<'a>(&'a [u8]);
 
-impl phy::RxToken for Arriving {
+/// Where segments go.
+struct Leaving<'a> {
+    header: &'a [u8; ETHERNET],
+    outgoing: &'a mut VecDeque<Frame>,
+    /// For the bytes of a frame.
+    place: &'a mut Vec<u8>,
+}
+
+impl phy::RxToken for Arriving<'_> {
     fn consume<R, F: FnOnce(&[u8]) -> R>(self, read: F) -> R {
         read(&self.0[ETHERNET..])
     }
@@ -81,26 +86,36 @@ impl phy::RxToken for Arriving {
 
 impl phy::TxToken for Leaving<'_> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, write: F) -> R {
-        let mut frame = vec![0; ETHERNET + length + OPTIONS];
-        let result = write(&mut frame[ETHERNET..ETHERNET + length]);
-        frame[..ETHERNET].copy_from_slice(&self.0.header);
-        pad(&mut frame);
-        self.0.outgoing.push_back(frame);
+        let length = ETHERNET + length;
+        if self.place.len() < length {
+            self.place.resize(length, 0);
+        }
+        let frame = &mut self.place[..length];
+        let result = write(&mut frame[ETHERNET..]);
+        frame[..ETHERNET].copy_from_slice(self.header);
+        self.outgoing.push_back(Frame::padded(frame, (length + OPTIONS).max(SHORTEST)));
         result
     }
 }
 
-impl Device for Packets {
-    type RxToken<'a> = Arriving;
-    type TxToken<'a> = Leaving<'a>;
+impl Device for Packets<'_> {
+    type RxToken<'a>
+        = Arriving<'a>
+    where
+        Self: 'a;
+    type TxToken<'a>
+        = Leaving<'a>
+    where
+        Self: 'a;
 
-    fn receive(&mut self, _: Tick) -> Option<(Arriving, Leaving<'_>)> {
-        let frame = take(&mut self.incoming)?;
-        Some((Arriving(frame), Leaving(self)))
+    fn receive(&mut self, now: Tick) -> Option<(Arriving<'_>, Leaving<'_>)> {
+        let arriving = Arriving(self.arriving.take()?);
+        Some((arriving, self.transmit(now)?))
     }
 
     fn transmit(&mut self, _: Tick) -> Option<Leaving<'_>> {
-        Some(Leaving(self))
+        let Leaving { header, outgoing, place } = &mut self.leaving;
+        Some(Leaving { header, outgoing, place })
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
@@ -117,7 +132,9 @@ pub(super) struct TcpEnd {
     interface: Interface,
     sockets: SocketSet<'static>,
     socket: SocketHandle,
-    packets: Packets,
+    /// The Ethernet header of its frames.
+    header: [u8; ETHERNET],
+    outgoing: VecDeque<Frame>,
 }
 
 /// The two ends, with [buffers](buffer) of so many bytes, of a connection that was made from the
@@ -134,13 +151,14 @@ pub(super) fn connection(ends: [End; 2], bytes: usize, seed: u64) -> [TcpEnd; 2]
     let _ = to.socket().listen(server.1);
     let socket = from.sockets.get_mut::<Socket<'_>>(from.socket);
     let _ = socket.connect(from.interface.context(), at(server), client.1);
+    let [mut one, mut other] = [Vec::new(), Vec::new()];
     let mut was_quiet = false;
     while !was_quiet {
         was_quiet = true;
         for sender in 0..2 {
-            while let Some(frame) = ends[sender].segment(Instant::ZERO) {
+            while let Some(frame) = ends[sender].segment(Instant::ZERO, &mut one) {
                 was_quiet = false;
-                ends[1 - sender].receive(Instant::ZERO, frame);
+                ends[1 - sender].receive(Instant::ZERO, frame.whole(&mut other), &mut one);
             }
         }
     }
@@ -149,11 +167,12 @@ pub(super) fn connection(ends: [End; 2], bytes: usize, seed: u64) -> [TcpEnd; 2]
 
 impl TcpEnd {
     fn new((host, peer): (usize, usize), bytes: usize, seed: u64) -> Self {
-        let header = ethernet(host, peer);
-        let mut packets = Packets { header, incoming: None, outgoing: VecDeque::new() };
+        let (header, mut outgoing) = (ethernet(host, peer), VecDeque::new());
+        let leaving = Leaving { header: &header, outgoing: &mut outgoing, place: &mut Vec::new() };
         let mut config = Config::new(HardwareAddress::Ip);
         config.random_seed = seed;
-        let mut interface = Interface::new(config, &mut packets, Tick::ZERO);
+        let mut interface =
+            Interface::new(config, &mut Packets { arriving: None, leaving }, Tick::ZERO);
         let own = IpCidr::new(IpAddress::Ipv4(address_of(host)), 16);
         interface.update_ip_addrs(|addresses| {
             // There is room for one.
@@ -166,25 +185,31 @@ impl TcpEnd {
         socket.set_congestion_control(CongestionControl::Reno);
         let mut sockets = SocketSet::new(Vec::new());
         let socket = sockets.add(socket);
-        Self { interface, sockets, socket, packets }
+        Self { interface, sockets, socket, header, outgoing }
     }
 
     fn socket(&mut self) -> &mut Socket<'static> {
         self.sockets.get_mut(self.socket)
     }
 
-    /// Takes a segment that has come, from the Ethernet header on.
-    pub(super) fn receive(&mut self, now: Instant, frame: Frame) {
-        self.packets.incoming = Some(frame);
-        self.interface.poll_ingress_single(tick(now), &mut self.packets, &mut self.sockets);
+    /// Takes a segment that has come, from the Ethernet header on; `place` is for the bytes of an
+    /// answer.
+    pub(super) fn receive(&mut self, now: Instant, frame: &[u8], place: &mut Vec<u8>) {
+        let Self { interface, sockets, header, outgoing, .. } = self;
+        let leaving = Leaving { header, outgoing, place };
+        let mut packets = Packets { arriving: Some(frame), leaving };
+        interface.poll_ingress_single(tick(now), &mut packets, sockets);
     }
 
-    /// The next segment that may leave.
-    pub(super) fn segment(&mut self, now: Instant) -> Option<Frame> {
-        if self.packets.outgoing.is_empty() {
-            self.interface.poll_egress(tick(now), &mut self.packets, &mut self.sockets);
+    /// The next segment that may leave; `place` is for its bytes.
+    pub(super) fn segment(&mut self, now: Instant, place: &mut Vec<u8>) -> Option<Frame> {
+        let Self { interface, sockets, header, outgoing, .. } = self;
+        if outgoing.is_empty() {
+            let leaving = Leaving { header, outgoing, place };
+            let mut packets = Packets { arriving: None, leaving };
+            interface.poll_egress(tick(now), &mut packets, sockets);
         }
-        self.packets.outgoing.pop_front()
+        self.outgoing.pop_front()
     }
 
     /// When it wants to be asked for a segment, if nothing happens before; a moment that has passed
