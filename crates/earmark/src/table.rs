@@ -1,7 +1,7 @@
 //! Tables for people: one row for each setting, every number with its unit in the header.
 
 use bench::compare::{Comparison, Figure, Ratio, not_measured};
-use bench::experiment::MxTerms;
+use bench::experiment::{Crowd, MxTerms, Pattern};
 use bench::measurement::{Measurement, OneWayDelays, Quantiles};
 use bench::one_way;
 use bench::ratio::{FIRST, legend};
@@ -12,8 +12,9 @@ use report::terminal::{NOTHING, Table, Width, number};
 #[must_use]
 pub(crate) fn of(comparison: &Comparison, all_ratios: bool, width: Width) -> String {
     let Comparison { results: measured, ratios, .. } = comparison;
-    let mx = comparison.mx.as_ref().map(messages).unwrap_or_default();
-    let title = format!("{} in the {} world{mx}\n", comparison.experiment, comparison.world);
+    let more = comparison.mx.as_ref().map(messages);
+    let more = more.or(comparison.crowd.as_ref().map(crowd)).unwrap_or_default();
+    let title = format!("{} in the {} world{more}\n", comparison.experiment, comparison.world);
     let mut text = width.wrap(&title) + &results(measured, ratios).fit(width);
     for result in measured {
         if !result.one_way.is_empty() {
@@ -29,6 +30,17 @@ pub(crate) fn of(comparison: &Comparison, all_ratios: bool, width: Width) -> Str
     text += &width.wrap(&footer(measured, &ratio_legend(measured, ratios)));
     text += &width.wrap(&not_measured(measured.iter()));
     text
+}
+
+/// How many hosts there are, and who talks, in words.
+fn crowd(crowd: &Crowd) -> String {
+    let Crowd { hosts, pattern, processes } = crowd;
+    let talk = match pattern {
+        Pattern::Incast => "all to one",
+        Pattern::AllToAll => "all to all",
+    };
+    let each = if *processes > 1 { format!(", {processes} processes each") } else { String::new() };
+    format!(": {hosts} hosts, {talk}{each}")
 }
 
 /// What messages of MX are like, in words.

@@ -29,7 +29,7 @@ fn round_trips(transport: Transport) -> [Part; 2] {
 }
 
 fn bulk(rate_mbit: Option<u64>) -> [Part; 2] {
-    let sender = BulkSenderSpec { rate_mbit, chunk_bytes: 131_072 };
+    let sender = BulkSenderSpec { rate_mbit, chunk_bytes: 131_072, connections: 1 };
     [
         client(0, (1, 7_001), Transport::Tcp, WorkloadSpec::BulkSender(sender)),
         server(1, 7_001, Transport::Tcp, WorkloadSpec::BulkReceiver(BulkReceiverSpec::default())),
@@ -196,7 +196,7 @@ fn clients_of_one_server_share_its_cable() {
 fn incast_overflows_the_switch_and_goes_on() {
     let sink = WorkloadSpec::BulkReceiver(BulkReceiverSpec::default());
     let mut parts = vec![server(0, 7_001, Transport::Tcp, sink)];
-    let sender = BulkSenderSpec { rate_mbit: None, chunk_bytes: 65_536 };
+    let sender = BulkSenderSpec::default();
     let sender = WorkloadSpec::BulkSender(sender);
     parts.extend((1..9).map(|host| client(host, (0, 7_001), Transport::Tcp, sender.clone())));
     let to = Instant::from_micros(1_000_000);

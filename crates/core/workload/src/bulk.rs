@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 
 use crate::pacer::Pacer;
 use crate::{
-    Action, BulkReceiverSpec, BulkSenderSpec, Counter, Now, Recorder, Workload, WorkloadEvent,
+    Action, BulkReceiverSpec, BulkSenderSpec, ConnectionId, Counter, Now, Recorder, Workload,
+    WorkloadEvent,
 };
 
 const CLOSED: &str =
@@ -17,15 +18,26 @@ const CLOSED: &str =
 pub struct BulkSender {
     chunk: Vec<u8>,
     pacer: Option<Pacer>,
-    /// The transport is behind: wait until it has taken everything.
-    blocked: bool,
+    /// Whether the transport is behind, by connection: it gets no more until it has taken
+    /// everything.
+    blocked: Vec<bool>,
+    /// The connection whose turn it is.
+    turn: ConnectionId,
 }
 
 impl BulkSender {
     /// A sender for `spec`.
     pub fn new(spec: &BulkSenderSpec) -> Self {
         let pacer = spec.rate_mbit.map(|rate| Pacer::chunks(rate, spec.chunk_bytes as u64));
-        Self { chunk: vec![b'b'; spec.chunk_bytes], pacer, blocked: false }
+        let blocked = vec![false; spec.connections];
+        Self { chunk: vec![b'b'; spec.chunk_bytes], pacer, blocked, turn: 0 }
+    }
+
+    /// The next connection, in turn, whose transport is not behind.
+    fn free_connection(&self) -> Option<ConnectionId> {
+        let count = self.blocked.len();
+        let mut in_turn = (self.turn..self.turn + count).map(|number| number % count);
+        in_turn.find(|connection| !self.blocked[*connection])
     }
 }
 
@@ -33,17 +45,17 @@ impl Workload for BulkSender {
     fn next(&mut self, now: Now, event: WorkloadEvent<'_>, recorder: &mut Recorder) -> Action<'_> {
         let end = recorder.window().end;
         match event {
-            WorkloadEvent::Sent { backlog, .. } => self.blocked = backlog > 0,
-            WorkloadEvent::Drained { .. } => self.blocked = false,
+            WorkloadEvent::Sent { connection, backlog } => self.blocked[connection] = backlog > 0,
+            WorkloadEvent::Drained { connection } => self.blocked[connection] = false,
             WorkloadEvent::Closed { .. } if now.at < end => return Action::Fail(CLOSED),
             _ => {}
         }
         if now.at >= end {
             return Action::Done;
         }
-        if self.blocked {
+        let Some(connection) = self.free_connection() else {
             return Action::Wait { until: Some(end) };
-        }
+        };
         if let Some(pacer) = &mut self.pacer {
             if pacer.due() > now.at {
                 return Action::Wait { until: Some(pacer.due().min(end)) };
@@ -51,7 +63,8 @@ impl Workload for BulkSender {
             pacer.advance();
         }
         recorder.count(now.at, Counter::BytesSent, self.chunk.len() as u64);
-        Action::Send { connection: 0, bytes: &self.chunk }
+        self.turn = connection + 1;
+        Action::Send { connection, bytes: &self.chunk }
     }
 }
 
@@ -81,7 +94,7 @@ mod tests {
     use crate::script::{Did, Script};
 
     fn sender(rate_mbit: Option<u64>) -> Script<BulkSender> {
-        let spec = BulkSenderSpec { rate_mbit, chunk_bytes: 1000 };
+        let spec = BulkSenderSpec { rate_mbit, chunk_bytes: 1000, connections: 1 };
         Script::new(BulkSender::new(&spec), 10_000_000)
     }
 
@@ -119,6 +132,22 @@ mod tests {
         assert!(matches!(script.sent(240_001, 0), Did::Send(..)), "due at 160 us");
         assert!(matches!(script.sent(240_002, 0), Did::Send(..)), "due at 240 us");
         assert_eq!(script.sent(240_003, 0), Did::Wait(Some(320_000)));
+    }
+
+    #[test]
+    fn connections_take_turns_and_those_that_are_behind_lose_theirs() {
+        let spec = BulkSenderSpec { connections: 3, ..BulkSenderSpec::default() };
+        let mut script = Script::new(BulkSender::new(&spec), 10_000_000);
+        let connection = |did| if let Did::Send(connection, _) = did { connection } else { 9 };
+        assert_eq!(connection(script.start()), 0);
+        let blocked = WorkloadEvent::Sent { connection: 0, backlog: 1 };
+        assert_eq!(connection(script.handle(1, blocked)), 1);
+        assert_eq!(connection(script.sent(2, 1)), 2);
+        assert_eq!(connection(script.sent(3, 2)), 1);
+        let blocked = |connection| WorkloadEvent::Sent { connection, backlog: 1 };
+        assert_eq!(connection(script.handle(4, blocked(1))), 2);
+        assert_eq!(script.handle(5, blocked(2)), Did::Wait(Some(10_000_000)));
+        assert_eq!(connection(script.handle(6, WorkloadEvent::Drained { connection: 1 })), 1);
     }
 
     #[test]

@@ -20,7 +20,10 @@ const BATCH: usize = 32;
 pub struct PpsSender {
     datagram_bytes: usize,
     pacer: Option<Pacer>,
-    sequence: u64,
+    /// By connection: the number of its next datagram.
+    sequences: Vec<u64>,
+    /// The connection whose turn it is.
+    turn: ConnectionId,
     batch: Vec<u8>,
 }
 
@@ -30,7 +33,8 @@ impl PpsSender {
         Self {
             datagram_bytes: spec.payload_bytes,
             pacer: spec.rate_per_s.map(Pacer::per_second),
-            sequence: 0,
+            sequences: vec![0; spec.connections],
+            turn: 0,
             batch: vec![b'p'; spec.payload_bytes * BATCH],
         }
     }
@@ -59,13 +63,16 @@ impl Workload for PpsSender {
             return Action::Wait { until: Some(next.min(end)) };
         }
         let bytes = &mut self.batch[..due * self.datagram_bytes];
+        let connection = self.turn;
+        self.turn = (connection + 1) % self.sequences.len();
+        let sequence = &mut self.sequences[connection];
         for datagram in bytes.chunks_exact_mut(self.datagram_bytes) {
-            datagram[..8].copy_from_slice(&self.sequence.to_le_bytes());
-            self.sequence += 1;
+            datagram[..8].copy_from_slice(&sequence.to_le_bytes());
+            *sequence += 1;
         }
         recorder.count(now.at, Counter::DatagramsSent, due as u64);
         recorder.count(now.at, Counter::BytesSent, bytes.len() as u64);
-        Action::SendBatch { connection: 0, bytes, datagram_bytes: self.datagram_bytes }
+        Action::SendBatch { connection, bytes, datagram_bytes: self.datagram_bytes }
     }
 }
 

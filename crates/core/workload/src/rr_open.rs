@@ -48,7 +48,8 @@ pub struct RrOpen {
 impl RrOpen {
     /// A client for `spec` that sends `rate_per_s` requests a second.
     pub fn new(spec: &RrClientSpec, rate_per_s: u64, framing: Framing) -> Self {
-        let lane = || Lane { outstanding: VecDeque::with_capacity(1024), received: 0 };
+        let room = 1024 / spec.connections.max(1);
+        let lane = || Lane { outstanding: VecDeque::with_capacity(room), received: 0 };
         Self {
             framing,
             response_bytes: spec.response_bytes,

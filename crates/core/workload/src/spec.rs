@@ -120,6 +120,8 @@ spec! {
         rate_mbit: Option<u64> = None,
         /// Bytes in one write.
         chunk_bytes: usize = 65_536,
+        /// Connections of this agent, which chunks take in turn.
+        connections: usize = 1,
     }
 }
 
@@ -135,6 +137,8 @@ spec! {
         payload_bytes: usize = 18,
         /// Datagrams a second. Absent: as fast as it goes.
         rate_per_s: Option<u64> = None,
+        /// Connections of this agent, which batches take in turn.
+        connections: usize = 1,
     }
 }
 
@@ -191,7 +195,19 @@ impl WorkloadSpec {
     pub fn connections(&self) -> usize {
         match self {
             Self::RrClient(spec) => spec.connections,
+            Self::BulkSender(spec) => spec.connections,
+            Self::PpsSender(spec) => spec.connections,
             _ => usize::from(!self.is_server()),
+        }
+    }
+
+    /// Gives a client so many times as many connections, if it can have several.
+    pub fn multiply_connections(&mut self, times: usize) {
+        match self {
+            Self::RrClient(spec) => spec.connections *= times,
+            Self::BulkSender(spec) => spec.connections *= times,
+            Self::PpsSender(spec) => spec.connections *= times,
+            _ => {}
         }
     }
 
@@ -222,10 +238,12 @@ impl WorkloadSpec {
             Self::NtpClient(spec) => at_least("interval_us", spec.interval_us, 1),
             Self::BulkSender(spec) => {
                 bytes("chunk_bytes", spec.chunk_bytes)?;
+                one("connections", spec.connections)?;
                 at_least("rate_mbit", spec.rate_mbit.unwrap_or(1), 1)
             }
             Self::PpsSender(spec) => {
                 at_least("payload_bytes", spec.payload_bytes as u64, 8)?;
+                one("connections", spec.connections)?;
                 at_least("rate_per_s", spec.rate_per_s.unwrap_or(1), 1)
             }
             Self::FrameSender(spec) => at_least("rate_per_s", spec.rate_per_s.unwrap_or(1), 1),

@@ -60,7 +60,7 @@ fn measurement(setting: &str) -> Measurement {
 
 fn comparison(experiment: &str, results: Vec<Measurement>) -> Comparison {
     let (experiment, ratios) = (experiment.to_owned(), Vec::new());
-    Comparison { experiment, world: "live".into(), mx: None, results, ratios }
+    Comparison { experiment, world: "live".into(), crowd: None, mx: None, results, ratios }
 }
 
 const SETTINGS: [&str; 4] = ["disabled", "delay:75+frames:16", "marked+throttle:125", "stream:75"];

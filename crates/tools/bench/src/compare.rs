@@ -9,7 +9,7 @@ use serde::Serialize;
 use sys::privilege::Privilege;
 
 use crate::attempt::{CellRounds, refuse_nothing};
-use crate::experiment::MxTerms;
+use crate::experiment::{Crowd, MxTerms};
 use crate::measurement::{Measurement, Round, Rounds};
 use crate::one_way;
 use crate::options::{NicOptions, Text};
@@ -29,6 +29,9 @@ pub struct Comparison {
     pub experiment: String,
     /// Name of the world.
     pub world: String,
+    /// How many hosts there were, and who talked, where they were more than two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub crowd: Option<Crowd>,
     /// What messages of MX were like, where there were any.
     pub mx: Option<MxTerms>,
     /// One for each setting (and number of clients), in the order asked for.
@@ -150,7 +153,8 @@ pub fn of(turns: &Turns<'_>, mut played: Played) -> Result<Comparison> {
         results.push(measurement);
     }
     let (world, ratios, mx) = (environment.world, ratios(&results), experiment.mx(options));
-    Ok(Comparison { experiment: name, world, mx, results, ratios })
+    let crowd = Some(turns.crowd).filter(|crowd| *crowd != Crowd::PAIR);
+    Ok(Comparison { experiment: name, world, crowd, mx, results, ratios })
 }
 
 /// The rounds that have no figures, in words; nothing if all have.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::attempt::{CellRounds, attempt};
 use crate::environment::Environment;
-use crate::experiment::{A, B, Experiment, USUAL_SETTING};
+use crate::experiment::{A, B, Crowd, Experiment, USUAL_SETTING};
 use crate::options::{ExperimentOptions, NicOptions, Text};
 use crate::polling::Polling;
 use crate::scenario::Run;
@@ -51,6 +51,7 @@ pub struct Turns<'a> {
     pub(crate) nic: &'a NicOptions,
     pub(crate) options: &'a ExperimentOptions,
     world: WorldKind,
+    pub(crate) crowd: Crowd,
     pub(crate) cells: Vec<Cell>,
     rounds: u32,
     /// The number of its first case in the sweep.
@@ -89,11 +90,12 @@ impl<'a> Turns<'a> {
     pub fn new(run: &'a Run, world: WorldKind, first: u64) -> Result<Self> {
         let Run { experiment, nic, options, .. } = run;
         experiment.check(options)?;
+        let crowd = Crowd::of(*experiment, world, (nic, options))?;
         let cells = cells(nic, options)?;
         // In virtual time a round with the same seed is the same round.
         let repeats = cells.len() > 1 && world == WorldKind::Live;
         let rounds = options.rounds.unwrap_or(if repeats { USUAL_ROUNDS } else { 1 });
-        Ok(Self { experiment: *experiment, nic, options, world, cells, rounds, first })
+        Ok(Self { experiment: *experiment, nic, options, world, crowd, cells, rounds, first })
     }
 
     /// The turns of each of `runs`, in the world that `chosen` is or its own, as one sweep.
@@ -162,33 +164,16 @@ impl<'a> Turns<'a> {
         let started = Instant::now();
         let world = open()?;
         progress.start((own.len() * self.turns_of_case()) as u64);
-        let change_to = self.options.change_to.as_ref().map(|Text(after)| *after);
-        let seed = self.nic.seed.unwrap_or(1);
         let mut cases: Vec<PlayedCase> = Vec::new();
-        for case in own {
-            let mut turns = Vec::new();
-            for (round, cell) in self.turns_in(case) {
-                if ctrl_c::is() {
+        // A round at a time.
+        for own in own.chunks(self.cells.len() / self.turns_of_case()) {
+            for case in own {
+                let played = self.play_case(&*world, *case, progress)?;
+                if played.turns.is_empty() {
                     break;
                 }
-                let cell = &self.cells[cell];
-                let Cell { moderation, clients, .. } = *cell;
-                progress.step(&format!("{}, {}", self.experiment.name(), cell.setting(change_to)));
-                let seed = seed.wrapping_add(u64::from(round));
-                let plan = self.experiment.plan(self.options, clients, seed);
-                let settings = cell.apply.as_deref().unwrap_or_default();
-                let plan = plan.with(cell.polling.unwrap_or_default(), settings);
-                match attempt(&*world, &plan, moderation, change_to) {
-                    Ok(came) => turns.push(came),
-                    // It reaches agents as well.
-                    Err(_) if ctrl_c::is() => break,
-                    Err(error) => return Err(error),
-                }
+                cases.push(played);
             }
-            if turns.is_empty() {
-                break;
-            }
-            cases.push(PlayedCase { case, turns });
             if shard == Shard::WHOLE && cases.len() * self.turns_of_case() == self.cells.len() {
                 refuse_silent_round(&cases)?;
             }
@@ -200,6 +185,32 @@ impl<'a> Turns<'a> {
         let environment = Some(world.environment().clone());
         world.finish()?;
         Ok(Played { environment, wall_s: started.elapsed().as_secs_f64(), cases })
+    }
+
+    /// Plays the turns of one case; those before a Ctrl-C.
+    fn play_case(&self, world: &dyn World, case: u64, progress: &Progress) -> Result<PlayedCase> {
+        let change_to = self.options.change_to.as_ref().map(|Text(after)| *after);
+        let seed = self.nic.seed.unwrap_or(1);
+        let mut turns = Vec::new();
+        for (round, cell) in self.turns_in(case) {
+            if ctrl_c::is() {
+                break;
+            }
+            let cell = &self.cells[cell];
+            let Cell { moderation, clients, .. } = *cell;
+            progress.step(&format!("{}, {}", self.experiment.name(), cell.setting(change_to)));
+            let seed = seed.wrapping_add(u64::from(round));
+            let plan = self.experiment.plan(self.options, clients, seed);
+            let settings = cell.apply.as_deref().unwrap_or_default();
+            let plan = plan.with(cell.polling.unwrap_or_default(), settings);
+            match attempt(world, &plan.spread(&self.crowd)?, moderation, change_to) {
+                Ok(came) => turns.push(came),
+                // It reaches agents as well.
+                Err(_) if ctrl_c::is() => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(PlayedCase { case, turns })
     }
 
     /// What came of each cell. Turns that were not played have no figures.

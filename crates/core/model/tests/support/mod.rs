@@ -35,7 +35,7 @@ pub(crate) fn client(
     workload: WorkloadSpec,
 ) -> Part {
     let connections = workload.connections();
-    let binding = Binding::Peer { host: to.0, port: to.1, connections };
+    let binding = Binding::Peers { hosts: vec![to.0], port: to.1, connections };
     Part { host, transport, binding, workload, build: WorkloadSpec::build }
 }
 
@@ -85,7 +85,7 @@ impl Experiment {
                 host: part.host,
                 process: Process { core: number % self.machine.cores, blocks: true },
                 transport: part.transport,
-                binding: part.binding,
+                binding: part.binding.clone(),
                 driver: WorkloadDriver::new(workload, window, usize::MAX, false),
             }
         };

@@ -103,7 +103,7 @@ pub(crate) fn run(args: &MpirunArgs) -> Result<ExitCode> {
     let settings = settings(args)?;
     ensure!(
         args.nic.hosts.unwrap_or_default() == Hosts::Namespaces,
-        "--hosts uml: launchers of MPIs cannot start programs in guests; leave it out"
+        "--hosts: launchers of MPIs start programs in namespaces alone; leave it out"
     );
     args.nic.check_taken(&[Use { experiment: None, place: HostKind::Namespaces }])?;
     setup::check(&args.nic)?;

@@ -6,10 +6,12 @@
 
 mod kind;
 mod mx;
+mod pattern;
 mod players;
 
 pub use kind::Experiment;
 pub use mx::MxTerms;
+pub use pattern::{Crowd, MANY, MAX_HOSTS, Pattern};
 pub use players::{A, B, MIXED_BULK_MBIT, MIXED_ROUND_TRIPS_PER_S, Player, Role, Site};
 use players::{BULK_CHUNK_BYTES, PlanBuilder, player};
 
@@ -54,6 +56,8 @@ pub const USUAL_SETTING: Moderation =
 pub struct Plan {
     /// Who takes part, servers first.
     pub players: Vec<Player>,
+    /// How many hosts there are.
+    pub hosts: usize,
     /// Seconds before the measurement.
     pub warmup_s: f64,
     /// Seconds of the measurement.
@@ -129,7 +133,8 @@ impl Experiment {
         let builder =
             PlanBuilder { experiment, options, site, clients, seed, warmup_s, duration_s };
         let settings = Vec::new();
-        Plan { players: builder.players(), warmup_s, duration_s, seed, settings }
+        let (players, hosts) = (builder.players(), Crowd::PAIR.hosts);
+        Plan { players, hosts, warmup_s, duration_s, seed, settings }
     }
 }
 
@@ -232,6 +237,7 @@ impl PlanBuilder<'_> {
         let spec = BulkSenderSpec {
             rate_mbit: self.options.bulk_rate.or(usual_rate).map(u64::from),
             chunk_bytes: self.options.bulk_chunk.unwrap_or(BULK_CHUNK_BYTES) as usize,
+            ..BulkSenderSpec::default()
         };
         let agent = self.agent(WorkloadSpec::BulkSender(spec), Transport::Tcp, self.site.bulk());
         player(self.site.source(), Part::BulkSource, false, agent)
@@ -247,6 +253,7 @@ impl PlanBuilder<'_> {
         let spec = PpsSenderSpec {
             payload_bytes: self.options.payload_bytes.unwrap_or(18) as usize,
             rate_per_s: self.options.rate.map(u64::from),
+            ..PpsSenderSpec::default()
         };
         let agent = self.agent(WorkloadSpec::PpsSender(spec), Transport::Udp, self.rr_address());
         player(self.site.client(), Part::Flood, false, agent)
@@ -312,6 +319,7 @@ impl PlanBuilder<'_> {
         let (ip, port) = (address.ip().to_string(), address.port().to_string());
         let words = ["memcached", "-u", "root", "-t", "1", "-U", "0", "-l", &ip, "-p", &port]
             .map(str::to_owned);
-        Player { host: self.site.server, server: true, role: Role::Program(words.to_vec()) }
+        let (host, peers) = (self.site.server, Vec::new());
+        Player { host, peers, server: true, role: Role::Program(words.to_vec()) }
     }
 }

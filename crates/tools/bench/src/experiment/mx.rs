@@ -128,6 +128,7 @@ impl PlanBuilder<'_> {
         let sender = BulkSenderSpec {
             rate_mbit: self.options.bulk_rate.or(usual_rate).map(u64::from),
             chunk_bytes: bytes as usize,
+            ..BulkSenderSpec::default()
         };
         let in_flight = terms.in_flight.unwrap_or_default();
         let mx = MxSpec { message_bytes: bytes, in_flight, ..endpoint(STREAM_ENDPOINT, &terms) };

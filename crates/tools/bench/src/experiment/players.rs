@@ -35,8 +35,10 @@ pub enum Role {
 /// One workload or program on one host.
 #[derive(Clone, Debug)]
 pub struct Player {
-    /// [`A`] or [`B`].
+    /// [`A`] or [`B`], or another number where there are more hosts.
     pub host: usize,
+    /// The hosts that its connections go to, in turn; none for a server.
+    pub peers: Vec<usize>,
     /// It must be there before the others start, and stays until they are done.
     pub server: bool,
     /// What it runs.
@@ -98,5 +100,6 @@ pub(super) struct PlanBuilder<'a> {
 }
 
 pub(super) fn player(host: usize, part: Part, server: bool, agent: AgentSpec) -> Player {
-    Player { host, server, role: Role::Agent(part, Box::new(agent)) }
+    let peers = if server { Vec::new() } else { vec![1 - host] };
+    Player { host, peers, server, role: Role::Agent(part, Box::new(agent)) }
 }

@@ -7,8 +7,8 @@ use nic::moderation::Moderation;
 use serde::{Deserialize, Deserializer};
 
 use super::values::{Text, duration, seconds, whole};
-use crate::applicability::{self, Declared, Use, only_for, only_for_in, only_in};
-use crate::experiment::Experiment;
+use crate::applicability::{self, Declared, HostKind, Use, only_for, only_for_in, only_in};
+use crate::experiment::{Experiment, MANY, Pattern};
 use crate::keys;
 use crate::marks::MarkNames;
 use crate::polling::Polling;
@@ -92,6 +92,12 @@ options! {
         compare: Vec<Text<Moderation>>,
         /// Connections that ask at once; a range such as 1..8 measures each
         clients: Text<Clients> => only_for(ASKING),
+        /// Which hosts talk where there are many: all to one, or all to all [default: incast]
+        #[arg(value_enum)]
+        pattern: Pattern => only_for_in(&[MANY], &[HostKind::Model]),
+        /// Processes that send or ask on each host that does
+        #[arg(value_parser = clap::value_parser!(u32).range(1..=5_000))]
+        processes: u32 => only_for_in(&[MANY], &[HostKind::Model]),
         /// Requests a second, sent when due whatever the answers do; else one after the other
         #[arg(value_name = "PER_SECOND", value_parser = whole::<u32>(Unit::PerSecond, 1..=1_000_000))]
         rate: u32 => only_for(SCHEDULED),

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use anyhow::{Context, ensure};
 use base::quantity::Unit;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Deserializer};
 use super::values::{Text, number, whole};
 use crate::applicability::{self, Declared, HostKind, Use, only_in};
 use crate::costs::{CostSet, EachHost};
+use crate::experiment::MAX_HOSTS;
 use crate::keys;
 use crate::nic_kind::{DriverOption, NicKind};
 use crate::world::WorldKind;
@@ -26,14 +28,29 @@ use crate::world::WorldKind;
 /// As the driver says, which is the usual setting where it can.
 const DRIVER: Moderation = Moderation { timer: TimerKind::Driver, ..Moderation::DISABLED };
 
-/// What hosts are made of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+/// What hosts are made of; in the model, how many there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Hosts {
     /// Network namespaces of this machine's kernel.
     #[default]
     Namespaces,
     /// User-Mode Linux: each has a kernel of its own, and its `ethtool -C` sets our NIC.
     Uml,
+    /// So many, 2 to [`MAX_HOSTS`].
+    Count(u16),
+}
+
+impl FromStr for Hosts {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.parse()) {
+            ("namespaces", _) => Ok(Self::Namespaces),
+            ("uml", _) => Ok(Self::Uml),
+            (_, Ok(count)) if (2..=MAX_HOSTS).contains(&count) => Ok(Self::Count(count as u16)),
+            _ => Err(format!("write namespaces, uml, or in the model a number, 2 to {MAX_HOSTS}")),
+        }
+    }
 }
 
 /// Some of the ports.
@@ -82,9 +99,9 @@ options! {
         /// The ports that take the setting; the other one is `disabled`
         #[arg(value_enum)]
         ports: Ports,
-        /// What the hosts are made of
-        #[arg(value_enum)]
-        hosts: Hosts => only_in(&[HostKind::Namespaces, HostKind::Guests]),
+        /// What the hosts are made of, namespaces or uml; in the model how many there are, 2 to 1000
+        #[arg(value_name = "KIND|COUNT")]
+        hosts: Hosts => only_in(&[HostKind::Namespaces, HostKind::Guests, HostKind::Model]),
         /// The NIC that guests find: virtio, or Intel's 82574L (e1000e), 82545GM (e1000) or
         /// adaptive virtual function (iavf)
         #[arg(value_enum)]
@@ -174,7 +191,7 @@ impl NicOptions {
             (WorldKind::Virtual, _) => HostKind::Virtual,
             (WorldKind::Model, _) => HostKind::Model,
             (WorldKind::Live, Hosts::Uml) => HostKind::Guests,
-            (WorldKind::Live, Hosts::Namespaces) => HostKind::Namespaces,
+            (WorldKind::Live, Hosts::Namespaces | Hosts::Count(_)) => HostKind::Namespaces,
         }
     }
 
@@ -276,6 +293,16 @@ mod tests {
         let both = flags.or(scenario);
         assert_eq!(both.moderation(Moderation::DISABLED).unwrap().to_string(), "delay:50");
         assert_eq!(both.queues, Some(2));
+    }
+
+    #[test]
+    fn hosts_are_of_a_kind_or_so_many() {
+        let read = |text: &str| text.parse::<Hosts>();
+        assert_eq!(read("uml"), Ok(Hosts::Uml));
+        assert_eq!(read("1000"), Ok(Hosts::Count(1_000)));
+        for wrong in ["1", "1001", "many", "-3", ""] {
+            assert!(read(wrong).unwrap_err().contains("2 to 1000"), "{wrong}");
+        }
     }
 
     #[test]

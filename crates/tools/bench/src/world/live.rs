@@ -122,6 +122,10 @@ impl Live {
         let Testbed { machines, plane, control, congestion_control, kernel } =
             match options.hosts.unwrap_or_default() {
                 Hosts::Namespaces => Testbed::namespaces(names, options)?,
+                Hosts::Count(count) => bail!(
+                    "--hosts {count}: that is for bench --world model; say what they are made of: \
+                     namespaces or uml"
+                ),
                 Hosts::Uml => Testbed::guests(&names, options, moderation)?,
             };
         let machine = setup::environment("live", options, privilege)?;

@@ -38,9 +38,6 @@ use crate::slice::{NicRecord, NotMeasured, Part, PortRecord, Slice};
 /// The machine where no option names one.
 const USUAL_MACHINE: &str = "ideal";
 
-/// Hosts of an experiment.
-const HOSTS: usize = 2;
-
 /// When programs begin, as in virtual time: NICs have had a silence before that.
 const GO_AT: Instant = Instant::from_micros(1_000_000);
 
@@ -87,7 +84,10 @@ impl ModelWorld {
 
     /// The setting of the port of a host, if it takes one.
     fn moderation(&self, host: usize, moderation: Moderation) -> Moderation {
-        let takes = self.options.ports.unwrap_or(Ports::Both).numbers(HOSTS).contains(&host);
+        let takes = match self.options.ports.unwrap_or(Ports::Both) {
+            Ports::Both => true,
+            one => one.numbers(host + 1).contains(&host),
+        };
         if takes { moderation } else { Moderation::DISABLED }
     }
 
@@ -122,8 +122,9 @@ impl ModelWorld {
         Ok((nic, costs))
     }
 
-    fn settings(&self, seed: u64, moderation: Moderation) -> Result<Settings> {
-        let hosts = (0..HOSTS).map(|host| self.host(host, moderation, seed));
+    fn settings(&self, plan: &Plan, moderation: Moderation) -> Result<Settings> {
+        let seed = plan.seed;
+        let hosts = (0..plan.hosts).map(|host| self.host(host, moderation, seed));
         Ok(Settings {
             machine: self.machine.clone(),
             hosts: hosts.collect::<Result<_>>()?,
@@ -193,18 +194,18 @@ impl World for ModelWorld {
         moderation: Moderation,
         change_to: Option<Moderation>,
     ) -> Result<Slice> {
-        let settings = self.settings(plan.seed, moderation)?;
+        let settings = self.settings(plan, moderation)?;
         let stacks = self.stacks(plan)?.map(|stack| (stack, Holds::default()));
         let mut world = Simulation::new(&settings, stacks);
         let after = change_to.unwrap_or(moderation);
         let nic = self.play(plan, &mut world, (moderation, after))?;
-        let mut processes = [[0; 2]; HOSTS];
+        let mut processes = vec![[0; 2]; plan.hosts];
         let mut records = Vec::new();
         for Player { host, role, .. } in &plan.players {
             let stacks = &mut world.hosts[*host].stack;
             let process = &mut processes[*host][usize::from(is_mx(role))];
             if let Role::Agent(part, spec) = role {
-                records.push((*part, record(stacks, *process, spec, *part)?));
+                add(&mut records, *part, record(stacks, *process, spec, *part)?);
             }
             *process += 1;
         }
@@ -217,6 +218,28 @@ impl World for ModelWorld {
     }
 }
 
+/// Adds what an agent has measured to what others in the same part have.
+fn add(records: &mut Vec<(Part, Record)>, part: Part, record: Record) {
+    match records.iter_mut().find(|(known, _)| *known == part) {
+        Some((_, sum)) => {
+            // They did so at once.
+            let window_ns = sum.window_ns;
+            sum.merge(&record);
+            sum.window_ns = window_ns;
+        }
+        None => records.push((part, record)),
+    }
+}
+
+/// The name of a host: those of a lab, and behind `z`, `aa` and so on.
+fn name_of(host: usize) -> String {
+    let letter = char::from(b'a' + (host % 26) as u8);
+    match host / 26 {
+        0 => letter.to_string(),
+        more => name_of(more - 1) + &letter.to_string(),
+    }
+}
+
 fn is_mx(role: &Role) -> bool {
     matches!(role, Role::Agent(_, spec) if spec.transport() == Transport::Mx)
 }
@@ -225,16 +248,16 @@ impl ModelWorld {
     /// The stacks of the hosts, with the programs of all agents, each on a core of its own as far
     /// as there are cores.
     fn stacks(&self, plan: &Plan) -> Result<impl Iterator<Item = Stacks>> {
-        let mut cores = [0; HOSTS];
+        let mut cores = vec![0; plan.hosts];
         let (mut endpoints, mut programs) = (Vec::new(), Vec::new());
-        for Player { host, role, .. } in &plan.players {
+        for Player { host, role, peers, .. } in &plan.players {
             let place = (*host, cores[*host]);
             cores[*host] += 1;
             match role {
                 Role::Agent(_, spec) if is_mx(role) => {
                     endpoints.push(endpoint(place, spec, &self.machine)?);
                 }
-                Role::Agent(_, spec) => programs.push(agent(place, spec)?),
+                Role::Agent(_, spec) => programs.push(agent(place, peers, spec)?),
                 Role::Program(words) => programs.push(memcached(place, words)?),
             }
         }
@@ -244,8 +267,8 @@ impl ModelWorld {
             endpoint.peers =
                 places.iter().position(|it| *it == (*number, 1 - host)).into_iter().collect();
         }
-        let mx = mx::stacks(HOSTS, &self.machine, endpoints)?;
-        let net = net::stacks(HOSTS, plan.seed, programs);
+        let mx = mx::stacks(plan.hosts, &self.machine, endpoints)?;
+        let net = net::stacks(plan.hosts, plan.seed, programs);
         let joined = |(mx, net)| Joined::new(mx, net, ETHER_TYPE);
         Ok(mx.into_iter().zip(net).map(joined))
     }
@@ -259,11 +282,11 @@ impl ModelWorld {
     ) -> Result<NicRecord> {
         let at = |seconds: f64| GO_AT + Duration::from_nanos((seconds * 1e9) as u64);
         world.run(at(plan.warmup_s));
-        let first: Vec<_> = (0..HOSTS).map(|host| counted(world, host)).collect();
+        let first: Vec<_> = (0..plan.hosts).map(|host| counted(world, host)).collect();
         world.hosts.iter_mut().for_each(|host| host.device.observer = Holds::default());
         if before != after {
             world.run(at(plan.warmup_s + plan.duration_s / 2.0));
-            for host in 0..HOSTS {
+            for host in 0..plan.hosts {
                 world.set_moderation(host, self.moderation(host, after));
             }
         }
@@ -274,7 +297,7 @@ impl ModelWorld {
             let (counters, busy_now, lost_now, refused_now) = counted(world, host);
             let holds = std::mem::take(&mut world.hosts[host].device.observer);
             ports.push(PortRecord {
-                name: format!("{}0", lab::names(HOSTS)[host]),
+                name: format!("{}0", name_of(host)),
                 setting: self.moderation(host, after).to_string(),
                 holds: Distribution::of(&holds.0, 1),
                 busy_ns: Some(busy_since(busy_now, busy)),
@@ -340,13 +363,13 @@ fn driver(spec: &AgentSpec, keeps: usize) -> WorkloadDriver {
 }
 
 /// A program with sockets. It sleeps while it waits.
-fn agent((host, core): (usize, usize), spec: &AgentSpec) -> Result<ProgramSpec> {
+fn agent((host, core): (usize, usize), peers: &[usize], spec: &AgentSpec) -> Result<ProgramSpec> {
     let transport = spec.transport();
     let binding = match (transport, spec.workload.is_server()) {
         (Transport::Packet, _) => Binding::Interface,
         (_, true) => Binding::Port(spec.socket_address().map_err(NotMeasured)?.port()),
-        (_, false) => Binding::Peer {
-            host: 1 - host,
+        (_, false) => Binding::Peers {
+            hosts: peers.to_vec(),
             port: spec.socket_address().map_err(NotMeasured)?.port(),
             connections: spec.workload.connections(),
         },

@@ -13,15 +13,15 @@ use crate::stack::Process;
 use crate::stack::driver::WorkloadDriver;
 
 /// Where the sockets of a program are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Binding {
     /// It has a port, for all who come.
     Port(u16),
-    /// It has so many connections to a port of a host.
-    Peer {
-        /// The number of the host.
-        host: usize,
-        /// Its port, where the transport has them.
+    /// It has so many connections to a port of other hosts.
+    Peers {
+        /// The numbers of the hosts, at least one, which the connections go to in turn.
+        hosts: Vec<usize>,
+        /// Their port, where the transport has them.
         port: u16,
         /// How many connections.
         connections: usize,
@@ -60,8 +60,9 @@ pub fn stacks(hosts: usize, seed: u64, programs: Vec<ProgramSpec>) -> Vec<NetSta
                 stack.ports.insert((transport, port), number);
                 listeners.insert((transport, host, port), number);
             }
-            Binding::Peer { host: server, port, connections } => {
-                clients.push((host, number, (server, port), connections));
+            Binding::Peers { hosts, port, connections } => {
+                let servers = hosts.iter().map(|server| (*server, port)).cycle();
+                clients.push((host, number, servers.take(connections).collect()));
             }
             Binding::Interface => drop(stack.programs[number].add(Conversation::Frames)),
         }
@@ -75,8 +76,8 @@ pub fn stacks(hosts: usize, seed: u64, programs: Vec<ProgramSpec>) -> Vec<NetSta
     stacks
 }
 
-/// A client: its host and its number there, its peer, and connections to that.
-type Client = (usize, usize, End, usize);
+/// A client: its host and its number there, and its connections.
+type Client = (usize, usize, Vec<End>);
 
 /// Connects clients, over TCP with the listener that there is at a port of a host.
 fn connect(
@@ -85,10 +86,10 @@ fn connect(
     listeners: &BTreeMap<(Transport, usize, u16), usize>,
     clients: &[Client],
 ) {
-    let bytes = buffer(clients.iter().map(|(.., connections)| connections).sum());
+    let bytes = buffer(clients.iter().map(|(.., servers)| servers.len()).sum());
     let mut made = 0;
-    for &(host, number, server, connections) in clients {
-        for _ in 0..connections {
+    for &(host, number, ref servers) in clients {
+        for &server in servers {
             made += 1;
             let port = stacks[host].next_port();
             let transport = stacks[host].programs[number].transport;
