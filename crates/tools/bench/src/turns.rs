@@ -14,6 +14,7 @@ use crate::attempt::{CellRounds, attempt};
 use crate::environment::Environment;
 use crate::experiment::{A, B, Crowd, Experiment, USUAL_SETTING};
 use crate::options::{ExperimentOptions, NicOptions, Text};
+use crate::parallel;
 use crate::polling::Polling;
 use crate::scenario::Run;
 use crate::slice::{NotMeasured, Slice};
@@ -167,13 +168,13 @@ impl<'a> Turns<'a> {
         let mut cases: Vec<PlayedCase> = Vec::new();
         // A round at a time.
         for own in own.chunks(self.cells.len() / self.turns_of_case()) {
-            for case in own {
-                let played = self.play_case(&*world, *case, progress)?;
-                if played.turns.is_empty() {
-                    break;
-                }
-                cases.push(played);
-            }
+            let played: Result<Vec<_>> = match world.parallel() {
+                Some(world) => parallel::map(own, |case| self.play_case(world, *case, progress))
+                    .into_iter()
+                    .collect(),
+                None => own.iter().map(|case| self.play_case(&*world, *case, progress)).collect(),
+            };
+            cases.extend(played?.into_iter().filter(|case| !case.turns.is_empty()));
             if shard == Shard::WHOLE && cases.len() * self.turns_of_case() == self.cells.len() {
                 refuse_silent_round(&cases)?;
             }

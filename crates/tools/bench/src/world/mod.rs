@@ -40,6 +40,11 @@ pub trait World {
         change_to: Option<Moderation>,
     ) -> Result<Slice>;
 
+    /// The same world for several threads, if its rounds have nothing in common.
+    fn parallel(&self) -> Option<&(dyn World + Sync)> {
+        None
+    }
+
     /// Ends the world; the capture, if there is one, is complete afterwards.
     fn finish(self: Box<Self>) -> Result<()>;
 }

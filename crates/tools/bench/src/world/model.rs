@@ -216,6 +216,10 @@ impl World for ModelWorld {
     fn finish(self: Box<Self>) -> Result<()> {
         Ok(())
     }
+
+    fn parallel(&self) -> Option<&(dyn World + Sync)> {
+        Some(self)
+    }
 }
 
 /// Adds what an agent has measured to what others in the same part have.

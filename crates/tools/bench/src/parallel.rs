@@ -1,0 +1,42 @@
+//! Work for all cores, whose results come in the order of what was asked.
+
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// What `work` makes of each of `items`, on as many threads as there are cores.
+///
+/// # Panics
+/// If `work` does.
+pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(items.len());
+    let next = AtomicUsize::new(0);
+    let some = || {
+        let mut results = Vec::new();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(number) else { return results };
+            results.push((number, work(item)));
+        }
+    };
+    let mut results = thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(some)).collect();
+        let all = threads.into_iter().flat_map(|thread| thread.join().expect("it did not panic"));
+        all.collect::<Vec<_>>()
+    });
+    results.sort_by_key(|(number, _)| *number);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_have_the_order_of_what_was_asked() {
+        let items: Vec<u64> = (0..100).collect();
+        let doubled: Vec<u64> = items.iter().map(|item| item * 2).collect();
+        assert_eq!(map(&items, |item| item * 2), doubled);
+        assert!(map(&[0; 0], |item: &u64| *item).is_empty());
+    }
+}
