@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use base::time::Duration;
 use mx::config::Config;
-use nic::link::{MIN_FRAME_BYTES, OVERHEAD_BYTES};
+use network::link::{MIN_FRAME_BYTES, OVERHEAD_BYTES};
 use nic::queue::Dma;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};

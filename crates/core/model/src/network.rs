@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 use base::prng::Prng;
 use base::time::{Duration, Instant};
 use mx::address::NicId;
-use nic::link::{Dropped, Link, LinkSettings};
-use nic::switch::{Destination, Switch};
+use network::link::{Dropped, Link, LinkSettings};
+use network::switch::{Destination, Switch};
 
 use crate::frame::Frame;
 use crate::stack::mx::{host_of, nic_of};

@@ -7,7 +7,7 @@ use model::stack::mx::{EndpointSpec, MxStack, stacks};
 use model::stack::mx_program::WorkloadProgram;
 use model::world::{Settings, Simulation};
 use mx::config::Config;
-use nic::link::LinkSettings;
+use network::link::LinkSettings;
 use workload::{
     BulkReceiverSpec, BulkSenderSpec, Counter, Record, RrClientSpec, RrServerSpec, Timing,
     Transport, Window, WorkloadSpec,

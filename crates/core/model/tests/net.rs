@@ -4,7 +4,7 @@ mod support;
 
 use base::time::Instant;
 use model::machine::Machine;
-use nic::link::LinkSettings;
+use network::link::LinkSettings;
 use support::{Experiment, Part, client, memcached, server};
 use workload::{
     BulkReceiverSpec, BulkSenderSpec, Counter, MemcachedClientSpec, NtpClientSpec, NtpServerSpec,

@@ -4,7 +4,7 @@
 //! host ── up: rate, faults ──▶ switch: cut? damaged? late? ── down: rate, queue, faults ──▶ host
 //! ```
 //!
-//! The cables are [`nic::link::Link`]s: a frame occupies the wire for as long as its bits take, may
+//! The cables are [`network::link::Link`]s: a frame occupies the wire for as long as its bits take, may
 //! be lost, doubled or overtaken, and is dropped at once if the queue of the port is full. All the
 //! latency is on the way up, so that what a cable down holds is the queue of the switch port.
 
@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use base::prng::Prng;
 use base::time::{Duration, Instant};
 use bytes::Bytes;
-use nic::link::{Link, LinkSettings};
+use network::link::{Link, LinkSettings};
 
 /// Bytes of the Ethernet header before a frame of the protocol.
 pub const ETHERNET: usize = 14;

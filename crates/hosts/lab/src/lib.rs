@@ -16,7 +16,7 @@
 //! use lab::plane::PortPlan;
 //! use lab::wait::Waiting;
 //! use lab::{Lab, LabSettings};
-//! use nic::link::LinkSettings;
+//! use network::link::LinkSettings;
 //! use nic::port::PortSettings;
 //!
 //! sys::privilege::become_capable()?; // before the first thread

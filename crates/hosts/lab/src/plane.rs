@@ -15,11 +15,11 @@
 use std::os::fd::BorrowedFd;
 
 use base::time::{Duration, Instant};
-use nic::link::{Link, LinkSettings};
+use network::link::{Link, LinkSettings};
+use network::switch::{Destination, Switch};
 use nic::moderation::Moderation;
 use nic::observer::Delivered;
 use nic::port::{Port, PortSettings};
-use nic::switch::{Destination, Switch};
 
 use crate::capture::Capture;
 use crate::snapshot::{PortSnapshot, QueueSnapshot};

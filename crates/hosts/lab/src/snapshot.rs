@@ -2,8 +2,8 @@
 
 use base::time::{Duration, Instant};
 use base::times::Times;
+use network::link::LinkCounters;
 use nic::counters::Counters;
-use nic::link::LinkCounters;
 use nic::moderation::{Moderation, Profile};
 
 use hostside::Attachment;

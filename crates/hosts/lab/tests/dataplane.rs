@@ -17,7 +17,7 @@ use lab::napi::{NapiDriver, Stack};
 use lab::plane::PortPlan;
 use lab::snapshot::PortSnapshot;
 use lab::wait::Waiting;
-use nic::link::LinkSettings;
+use network::link::LinkSettings;
 use nic::moderation::Reason;
 use nic::port::PortSettings;
 use rustix::event::{EventfdFlags, eventfd};

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use base::time::{Duration, Instant};
 use hostside::{Fetched, HostSide, Service};
 use lab::plane::{Plane, PortPlan};
-use nic::link::LinkSettings;
+use network::link::LinkSettings;
 use nic::moderation::Reason;
 use nic::port::PortSettings;
 

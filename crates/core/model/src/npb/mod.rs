@@ -35,7 +35,7 @@ use core::str::FromStr;
 
 use base::time::{Duration, Instant};
 use mx::config::Config;
-use nic::link::LinkSettings;
+use network::link::LinkSettings;
 use nic::moderation::Moderation;
 
 use crate::cpu::Busy;

@@ -24,7 +24,7 @@ use core::mem::take;
 use base::calendar::Calendar;
 use base::prng::Prng;
 use base::time::{Duration, Instant};
-use nic::link::LinkSettings;
+use network::link::LinkSettings;
 use nic::moderation::Moderation;
 use nic::observer::Observer;
 

@@ -10,7 +10,7 @@ use lab::dataplane::{DataPlane, Handle};
 use lab::plane::PortPlan;
 use lab::snapshot::PortSnapshot;
 use lab::wait::Waiting;
-use nic::link::LinkSettings;
+use network::link::LinkSettings;
 use nic::moderation::Moderation;
 use nic::port::PortSettings;
 use vhost::Device;

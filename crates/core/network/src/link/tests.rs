@@ -1,7 +1,7 @@
 use super::*;
-use crate::prng::MILLION;
 use alloc::vec;
 use alloc::vec::Vec;
+use base::prng::MILLION;
 use proptest::prelude::*;
 
 const US: fn(u64) -> Instant = Instant::from_micros;

@@ -19,9 +19,9 @@
 //! is busy, and an arrival is rounded up to the nanosecond. The bound on frames stands for the
 //! sender's queue and the cable together; a frame beyond it is dropped at once.
 
-use crate::prng::Prng;
-use crate::time::{Duration, Instant};
 use alloc::collections::VecDeque;
+use base::prng::Prng;
+use base::time::{Duration, Instant};
 use core::num::NonZeroU32;
 use core::ops::Sub;
 
