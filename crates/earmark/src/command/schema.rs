@@ -6,12 +6,16 @@ use report::{json, outln};
 /// A command whose JSON has a schema.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum SchemaOf {
+    /// `earmark bench --json`; with `--scenario`, one of `outcomes`
+    Bench,
     /// `earmark explain --json`
     Explain,
     /// `earmark probe --json`
     Probe,
     /// `earmark show --json`
     Show,
+    /// `earmark tune --json`
+    Tune,
     /// A line of `earmark watch --json`
     Watch,
 }
@@ -19,9 +23,11 @@ pub(crate) enum SchemaOf {
 /// Prints the JSON Schema of a command.
 pub(crate) fn print(of: SchemaOf) -> Result<()> {
     let schema = match of {
+        SchemaOf::Bench => json::schema::<bench::compare::Comparison>(),
         SchemaOf::Explain => json::schema::<explain::report::Explanation>(),
         SchemaOf::Probe => json::schema::<probe::report::Report>(),
         SchemaOf::Show => json::schema::<super::show::Shown>(),
+        SchemaOf::Tune => json::schema::<tune::Recommendation>(),
         SchemaOf::Watch => json::schema::<show::Rates>(),
     };
     outln!("{}", serde_json::to_string_pretty(&schema)?);

@@ -5,6 +5,7 @@
 //! quoted, with its range.
 
 use anyhow::{Context, Result};
+use schemars::JsonSchema;
 use serde::Serialize;
 use sys::privilege::Privilege;
 
@@ -23,7 +24,7 @@ use crate::world::{World, WorldKind};
 use report::progress::Progress;
 
 /// What `earmark bench` returns, and `--json` prints.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Comparison {
     /// Name of the experiment.
     pub experiment: String,
@@ -41,7 +42,7 @@ pub struct Comparison {
 }
 
 /// A figure of a round that settings are compared by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Figure {
     /// Median latency of a round.
@@ -94,7 +95,7 @@ impl Figure {
 }
 
 /// One figure of one setting, divided by that of another one in the same round.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Ratio {
     /// What is compared.
     pub figure: Figure,
@@ -234,6 +235,7 @@ mod tests {
         let text = not_measured(comparison.results.iter());
         assert!(text.starts_with("\nNot measured: delay:75, round 2 of 4: no request"), "{text}");
         assert!(comparison.ratios.iter().any(|ratio| ratio.figure == Figure::Transactions));
+        report::json::checks::conforms(&comparison);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::sweep::shard::without_shard;
@@ -22,7 +23,7 @@ const OF_MACHINE: [&str; 5] = ["cpu_model", "cpus", "clock_source", "privilege",
 const OF_KERNEL: &str = "kernel";
 
 /// The machine and the way of measuring.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct Environment {
     /// Version of Earmark.
     pub earmark: String,

@@ -5,6 +5,7 @@
 //! 125 us and 250 us are well apart.
 
 use base::distribution::Distribution;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use report::terminal::Width;
@@ -19,7 +20,7 @@ const WIDTH: usize = 50;
 const BESIDE: usize = 35;
 
 /// Values from `from_us` to `to_us`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Bin {
     /// Lower bound in microseconds, included.
     pub from_us: f64,

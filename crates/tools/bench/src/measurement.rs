@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use base::distribution::Distribution;
 use hostside::processor::Activity;
 use nic::moderation::Reason;
+use schemars::JsonSchema;
 use serde::Serialize;
 use workload::{Counter, Record, Series, Timing};
 
@@ -19,7 +20,7 @@ use crate::slice::{Busy, NicRecord, NotMeasured, Part, PortRecord, Slice};
 pub use base::quantiles::Quantiles;
 
 /// CPU time per second, in cores.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 pub struct Cpu {
     /// The data-plane thread, without what it did for the hosts and without waiting.
     pub nic: f64,
@@ -33,7 +34,7 @@ pub struct Cpu {
 }
 
 /// What one port has counted.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PortMeasurement {
     /// The interface, such as `b0`.
     pub name: String,
@@ -60,7 +61,7 @@ pub struct PortMeasurement {
 }
 
 /// Parts of the time in which a host's processors were busy, where what they do costs time.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct ProcessorShares {
     /// How many processors it has.
     pub processors: usize,
@@ -96,7 +97,7 @@ impl ProcessorShares {
 }
 
 /// The four timestamps of NTP, before or after a change.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct OneWayDelays {
     /// The setting of the changed port.
     pub setting: String,
@@ -113,7 +114,7 @@ pub struct OneWayDelays {
 }
 
 /// The medians of [`OneWayDelays`] in one round.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct OneWayMedians {
     /// Round trip without the server's own time.
     pub round_trip_us: Option<f64>,
@@ -126,7 +127,7 @@ pub struct OneWayMedians {
 }
 
 /// The key figures of one round, from which spreads and ratios are made.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Round {
     /// Median latency of a round.
     pub latency_p50_us: Option<f64>,
@@ -145,7 +146,7 @@ pub struct Round {
 }
 
 /// One experiment under one setting.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Measurement {
     /// The setting, as the user would write it.
     pub setting: String,
@@ -153,13 +154,14 @@ pub struct Measurement {
     pub clients: Option<u32>,
     /// Seconds measured, all rounds together.
     pub seconds: f64,
-    /// From when a request was due to its answer.
+    /// From when a request was *due* to its answer; of one sent after the other, from when it was
+    /// sent. None without requests.
     pub latency_us: Option<Quantiles>,
-    /// Half of `latency_us`, in round trips of MX.
+    /// Half of `latency_us`: what one message of MX takes. None except in ping-pongs.
     pub half_round_trip_us: Option<Quantiles>,
-    /// From when a request was really sent to its answer.
+    /// From when a request was really sent to its answer. None unless on a schedule.
     pub service_us: Option<Quantiles>,
-    /// Where `latency_us` clusters.
+    /// Where `latency_us` clusters: bins of a sixteenth of an octave, without those that are empty.
     pub latency_histogram: Vec<Bin>,
     /// Answers a second.
     pub transactions_per_s: Option<f64>,
@@ -190,9 +192,10 @@ pub struct Measurement {
     pub packets: Option<u64>,
     /// Packets for each interrupt.
     pub packets_per_interrupt: Option<f64>,
-    /// Holds of all packets.
+    /// From the end of a packet's DMA to its interrupt, of all packets; 0.001 if a poll under way
+    /// found it.
     pub hold_us: Option<Quantiles>,
-    /// By how much the data plane overshot its deadlines.
+    /// How late the data plane woke for a deadline; none if it never waited.
     pub timer_overshoot_us: Option<Quantiles>,
     /// CPU time; in virtual time, computing takes none.
     pub cpu: Option<Cpu>,
@@ -200,7 +203,7 @@ pub struct Measurement {
     pub receive_ns_per_packet: Option<f64>,
     /// The ports, in order.
     pub ports: Vec<PortMeasurement>,
-    /// Before and after a change, where there was one.
+    /// Before and after a change, where there was one; of `ntp`, the halves of the round trip.
     #[serde(rename = "halves")]
     pub one_way: Vec<OneWayDelays>,
     /// The rounds, in order.

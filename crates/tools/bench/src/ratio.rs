@@ -4,10 +4,11 @@
 //! the result, and their range says how far to trust it.
 
 use base::quantiles::median;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The ratios of all rounds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Spread {
     /// Median of the ratios.
     pub median: f64,

@@ -8,11 +8,12 @@ use base::quantiles::Quantiles;
 use bench::records::per_second;
 use bench::slice::Part;
 use report::terminal::number;
+use schemars::JsonSchema;
 use serde::Serialize;
 use workload::{Counter, Record, Timing};
 
 /// A figure that a goal can be about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
     /// Half of the round trips take no longer, in microseconds. `latency` is this.
@@ -134,9 +135,9 @@ impl fmt::Display for Metric {
     }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Figures(pub BTreeMap<Metric, f64>);
+pub struct Figures(#[schemars(with = "BTreeMap<String, f64>")] pub BTreeMap<Metric, f64>);
 
 impl Figures {
     pub(crate) fn get(&self, metric: Metric) -> Option<f64> {

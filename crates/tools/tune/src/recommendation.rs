@@ -3,6 +3,7 @@
 mod table;
 mod words;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::answers::Answers;
@@ -18,24 +19,31 @@ use words::by_goal;
 
 const PRESENT: &str = "as it is";
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Subject {
+    /// The interface, or the port of a lab.
     pub device: String,
+    /// Its driver.
     pub driver: String,
+    /// What was measured: a workload, or a command.
     pub workload: String,
     /// The number of the user's command that counts.
     pub measurand: Option<Measurand>,
+    /// The settings before.
     pub before: State,
+    /// Where and how it was measured.
     pub environment: Environment,
+    /// How many there were.
     pub(crate) measurements: usize,
 }
 
 /// The pick, and what it rests on.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Recommendation {
     /// What was tuned, and where it was measured.
     #[serde(flatten)]
     pub subject: Subject,
+    /// Whether the command printed the same number each time.
     pub(crate) never_changed: bool,
     /// The goal, as the user wrote it.
     pub goal: String,
@@ -45,12 +53,14 @@ pub struct Recommendation {
     pub present: Option<usize>,
     /// The number of the pick.
     pub pick: usize,
+    /// The numbers of those that may be as good.
     pub(crate) rivals: Vec<usize>,
     /// Whether the pick meets the goal.
     #[serde(flatten)]
     pub limits: Limits,
     /// What never waiting costs, if that is the pick.
     pub(crate) price: Option<String>,
+    /// The pick, measured again beside what was in force.
     pub(crate) verified: Option<Verified>,
     /// Whether the pick is in force.
     pub applied: bool,
@@ -58,20 +68,29 @@ pub struct Recommendation {
     pub took: Vec<SettingResult>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct TrialRow {
+    /// The change that was tried.
     pub(crate) setting: String,
+    /// How often it was measured.
     pub(crate) rounds: usize,
+    /// Geometric means over the rounds, by metric.
     pub(crate) figures: Figures,
+    /// Whether no other one is better in latency and in its price.
     pub(crate) on_front: bool,
+    /// Why the device did not take it.
     pub(crate) refused: Option<String>,
+    /// What the device made of it, if not what was asked.
     pub(crate) otherwise: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Limits {
+    /// Whether the pick meets all limits of the goal.
     pub goal_met: bool,
+    /// Limits that it does not meet, in words.
     pub(crate) missed: Vec<String>,
+    /// The same as numbers.
     pub misses: Vec<MissRow>,
 }
 
@@ -86,13 +105,17 @@ impl Limits {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct MissRow {
+    /// What the limit is about.
     pub(crate) metric: Metric,
+    /// `<` or `>`: where the value should be.
     pub(crate) sign: &'static str,
+    /// The limit, in the unit of the metric.
     pub(crate) limit: f64,
     /// What was measured; `None` if it was not.
     pub(crate) value: Option<f64>,
+    /// By how much it is missed, as a share of the limit.
     pub(crate) by: Option<f64>,
 }
 
@@ -104,12 +127,15 @@ impl From<&Miss> for MissRow {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Verified {
+    /// What was in force before.
     pub(crate) before: Figures,
+    /// The pick.
     pub(crate) after: Figures,
-    /// By how much the goal is missed by more than before: a ratio, at least, measured, at most.
+    /// How much worse the pick is by the goal: at least, measured, at most.
     pub(crate) ratio: Option<[f64; 3]>,
+    /// The same in words.
     pub(crate) by_goal: Option<String>,
 }
 
@@ -239,6 +265,39 @@ mod tests {
                 "{pick}"
             );
         }
+    }
+
+    #[test]
+    fn what_is_printed_is_as_the_schema_says() {
+        let before: State = "adaptive-rx off rx-usecs 30 rx-frames 0".parse().unwrap();
+        let (space, goal) = (Space::of(&before, 64), "min interrupts, p50 < 5us".parse().unwrap());
+        let found = found(&space, "rx-usecs 0");
+        let subject = Subject {
+            device: "eth0".into(),
+            driver: "ice".into(),
+            workload: "rr".into(),
+            measurand: None,
+            before,
+            environment: Environment::read("live"),
+            measurements: 1,
+        };
+        let trial = &found.trials[found.best];
+        let doubt = Doubt { low: 0.0, mean: 0.1, high: 0.2, rounds: 3 };
+        let took = SettingResult {
+            setting: Setting::RxUsecs,
+            before: Some(Value::Number(30)),
+            asked: None,
+            now: Some(Value::Switch(true)),
+            verdict: crate::transaction::Verdict::AlongWith,
+            by: "ethtool",
+        };
+        let recommendation = Recommendation {
+            verified: Some(Verified::of(trial, trial, &goal, Some(doubt))),
+            took: vec![took],
+            ..Recommendation::new(subject, &space, &goal, &found, &Answers::default())
+        };
+        assert!(!recommendation.limits.misses.is_empty() && recommendation.price.is_some());
+        report::json::checks::conforms(&recommendation);
     }
 
     #[test]

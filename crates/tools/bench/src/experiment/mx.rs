@@ -3,6 +3,7 @@
 use anyhow::{Result, ensure};
 use lab::station::Station;
 use mx::address::{Address, NicId};
+use schemars::JsonSchema;
 use serde::Serialize;
 use workload::{
     BulkReceiverSpec, BulkSenderSpec, RrClientSpec, RrServerSpec, Transport, WorkloadSpec,
@@ -37,13 +38,14 @@ const MIXED_IN_FLIGHT: u32 = 4;
 const SMALL_BYTES: u32 = 8;
 
 /// What messages of MX are like in an experiment.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MxTerms {
     /// Bytes of a message; in `mx-mixed`, of the short ones.
     pub size: u32,
     /// Messages one way that are on their way at once, where there are any.
     pub in_flight: Option<u32>,
     /// Which frames are marked.
+    #[schemars(with = "String")]
     pub marks: MarkNames,
     /// By how many frames the mark of a message of several comes too early.
     pub misorder: u16,

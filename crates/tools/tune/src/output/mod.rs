@@ -7,6 +7,7 @@
 use std::str::FromStr;
 
 use regex_lite::{Captures, Regex};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -38,12 +39,18 @@ pub enum Locator {
     Alone,
 }
 
-#[derive(Clone, Debug, Serialize)]
+/// The number that counts in what a command prints.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Measurand {
+    /// Where it stands.
     pub(crate) what: String,
+    /// Whether more or less of it is better.
     #[serde(serialize_with = "better")]
+    #[schemars(with = "String")]
     pub better: Sense,
+    /// The line that it was found in.
     pub(crate) line: String,
+    /// Its value there.
     pub(crate) value: f64,
     #[serde(skip)]
     locator: Locator,

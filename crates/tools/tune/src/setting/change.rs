@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Setting, Value, ValueKind};
 
 /// Settings of a device as they were read. What is missing, the device does not have.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(transparent)]
-pub struct State(pub BTreeMap<Setting, Value>);
+pub struct State(#[schemars(with = "BTreeMap<String, Value>")] pub BTreeMap<Setting, Value>);
 
 impl State {
     /// The value of a setting, if the device has it.

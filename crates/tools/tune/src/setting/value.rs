@@ -3,6 +3,7 @@
 use std::fmt;
 
 use base::quantity::Unit;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{profile, steering};
@@ -40,7 +41,7 @@ impl ValueKind {
 }
 
 /// The value of a setting.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
     /// `on` or `off`.

@@ -27,9 +27,10 @@ use super::setting::{Change, Mechanism, Setting, State, Value};
 use report::{errln, output};
 
 /// What became of one setting.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct SettingResult {
     /// The setting that was asked for, or changed along.
+    #[schemars(with = "String")]
     pub setting: Setting,
     /// What it was.
     pub before: Option<Value>,
@@ -44,7 +45,7 @@ pub struct SettingResult {
 }
 
 /// What a device did with a setting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// It took it as it was asked for.
