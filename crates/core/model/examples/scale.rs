@@ -16,7 +16,7 @@ use model::stack::Process;
 use model::stack::driver::WorkloadDriver;
 use model::stack::net::{Binding, NetStack, ProgramSpec, stacks};
 use model::world::{Settings, Simulation};
-use nic::link::LinkSettings;
+use network::link::LinkSettings;
 use workload::{
     BulkReceiverSpec, BulkSenderSpec, PpsReceiverSpec, PpsSenderSpec, RrClientSpec, RrServerSpec,
     Transport, Window, WorkloadSpec,

@@ -41,10 +41,6 @@ pub struct Machine {
     /// Who handles frames of MX.
     #[serde(default)]
     pub mx: MxSide,
-    /// Pages of a large message are registered after it was announced, not before (overlapped
-    /// memory pinning of Open-MX).
-    #[serde(default)]
-    pub registers_late: bool,
     /// An acknowledgement every so many messages of MX, as in Open-MX; without it, every so many
     /// frames.
     pub acks_messages: Option<u16>,
@@ -318,7 +314,7 @@ costs! {
     moved_send: "share",
     /// The part of them that the kernel needs to send.
     moved_reply: "share",
-    /// A page of memory is registered, or given back.
+    /// A page of memory is registered; to give it back costs nothing.
     page: "ns",
     /// How much the time of a piece of work varies, uniformly, up or down.
     jitter: "share",

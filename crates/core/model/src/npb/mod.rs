@@ -163,15 +163,15 @@ impl Benchmark {
 
 /// What [`Benchmark::compute_ms`] has, in milliseconds.
 const COMPUTE_MS: [((Benchmark, Class), f64); 9] = [
-    ((Benchmark::Bt, Class::C), 1_292.9),
-    ((Benchmark::Cg, Class::C), 1_048.6),
-    ((Benchmark::Ep, Class::C), 31_296.9),
-    ((Benchmark::Ft, Class::B), 595.8),
-    ((Benchmark::Is, Class::B), 2_056.4),
-    ((Benchmark::Is, Class::C), 2_714.8),
-    ((Benchmark::Lu, Class::C), 784.1),
-    ((Benchmark::Mg, Class::C), 2_118.0),
-    ((Benchmark::Sp, Class::C), 1_316.5),
+    ((Benchmark::Bt, Class::C), 1_283.9),
+    ((Benchmark::Cg, Class::C), 1_047.7),
+    ((Benchmark::Ep, Class::C), 31_296.8),
+    ((Benchmark::Ft, Class::B), 556.7),
+    ((Benchmark::Is, Class::B), 2_053.0),
+    ((Benchmark::Is, Class::C), 2_674.6),
+    ((Benchmark::Lu, Class::C), 781.4),
+    ((Benchmark::Mg, Class::C), 2_114.5),
+    ((Benchmark::Sp, Class::C), 1_306.5),
 ];
 
 impl FromStr for Benchmark {

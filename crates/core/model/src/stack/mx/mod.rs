@@ -5,6 +5,11 @@
 //! 3: the receive callback answers pulls and copies replies to their place). Everything else goes
 //! to a ring, which the process polls. With a library, all goes to the ring, and the process sleeps
 //! while that is empty.
+//!
+//! Pages of a large message are registered by the process, before it announces one and before it
+//! pulls one: `omx_pin_synchronous` is 1 in Open-MX 1.0.901 (`driver/linux/omx_main.c`), which the
+//! paper ran. That a message was pulled is an entry of the ring, and the library notifies the
+//! sender (`omx__process_pull_done()`, `libopen-mx/omx_large.c`).
 
 mod frames;
 mod local;
@@ -20,7 +25,7 @@ use core::mem::{replace, take};
 use base::time::Instant;
 use mx::address::NicId;
 use mx::endpoint::Endpoint;
-use mx::ids::{PeerId, SendId};
+use mx::ids::PeerId;
 use mx::matching::Match;
 use mx::outgoing::Outgoing;
 use mx::status::Event;
@@ -64,7 +69,7 @@ pub enum MxAction {
     Local(LocalMessage),
     /// It keeps its core busy.
     Compute,
-    /// It registers pages, or gives them back.
+    /// It registers pages.
     Register,
     /// It looks at the clock.
     Look,
@@ -84,21 +89,14 @@ struct Channel {
     outstanding: usize,
     /// Messages that were handed over.
     sent: u64,
-    /// Pages that are registered before anything else, after what is to be sent, and after that.
-    pages: Pages,
-    /// Messages whose pages are not registered yet.
-    held: Vec<SendId>,
+    /// Pages that are registered before anything else.
+    pages: u64,
+    /// What the library sends when it learns that the kernel has pulled a message.
+    notifies: VecDeque<(Frame, Outgoing)>,
     /// How often it looks at the clock before it does anything else, or sleeps.
     looks: u32,
     is_awake: bool,
     has_handled: bool,
-}
-
-#[derive(Default)]
-struct Pages {
-    first: u64,
-    announced: u64,
-    pulled: u64,
 }
 
 /// MX on one host.
@@ -106,7 +104,6 @@ pub struct MxStack {
     nic: NicId,
     processes: Vec<Process>,
     channels: Vec<Channel>,
-    registers_late: bool,
     in_kernel: bool,
     /// For the bytes of a frame.
     place: Vec<u8>,
@@ -153,12 +150,10 @@ impl Channel {
         self.engine.handle_frame(now, from, &frame[ETHERNET..]);
     }
 
-    /// Requests that waited for pages are served by the kernel.
-    fn registered(&mut self) {
-        for send in take(&mut self.held) {
-            self.engine.release(send);
-            self.kernel_sends = true;
-        }
+    /// Pages of a message that is pulled.
+    fn pages_of(&self, bytes: u64) -> u64 {
+        let is_pulled = bytes > self.engine.config().eager_max.into();
+        if is_pulled { bytes.div_ceil(PAGE) } else { 0 }
     }
 
     /// Posts a receive of its program.
@@ -226,13 +221,7 @@ impl MxStack {
         program.downcast_mut()
     }
 
-    /// Pages of a message that is pulled.
-    fn pages(&self, process: usize, bytes: u64) -> u64 {
-        let is_pulled = bytes > self.channels[process].engine.config().eager_max.into();
-        if is_pulled { bytes.div_ceil(PAGE) } else { 0 }
-    }
-
-    /// What a process sends, or registers behind what it has sent.
+    /// What a process sends.
     fn next_frame(
         &mut self,
         now: Instant,
@@ -241,6 +230,11 @@ impl MxStack {
     ) -> Option<Step<MxAction>> {
         let nic = self.nic;
         let channel = &mut self.channels[process];
+        if let Some((frame, out)) = channel.notifies.pop_front() {
+            let ns = costs.event + send_ns(&out, costs);
+            let work = Work { ns, received: 1.0, transmitted: 1.0 };
+            return Some(Step { work, action: StepAction::Send(frame) });
+        }
         if let Some((frame, out)) = channel.transmit(now, nic, &mut self.place) {
             let is_medium = out.frame_type == Some(FrameType::Medium);
             let transmitted = if is_medium { costs.moved_send } else { 1.0 };
@@ -248,14 +242,11 @@ impl MxStack {
             return Some(Step { work, action: StepAction::Send(frame) });
         }
         channel.process_sends = false;
-        let Pages { announced, pulled, .. } = &mut channel.pages;
-        let pages = if *announced > 0 { take(announced) } else { take(pulled) };
-        (pages > 0).then(|| own(costs.page * pages as f64, MxAction::Register))
+        None
     }
 
     /// What the program of a process does next, unless it waits.
     fn ask(&mut self, now: Instant, costs: &Costs, process: usize) -> Option<Step<MxAction>> {
-        let registers_late = self.registers_late;
         let channel = &mut self.channels[process];
         match channel.program.next(now) {
             Next::Send { peer, match_info, message } => {
@@ -263,11 +254,8 @@ impl MxStack {
                     let ns = costs.library + costs.copy * message.length as f64;
                     return Some(own(ns, MxAction::Send(peer, match_info, message)));
                 }
-                let pages = self.pages(process, message.length);
-                self.channels[process].pages.announced += if registers_late { pages } else { 0 };
-                let ns = if registers_late { 0.0 } else { costs.page * pages as f64 };
-                let ns = ns + costs.clock * f64::from(SENDING);
-                let channel = &mut self.channels[process];
+                let pages = channel.pages_of(message.length) as f64;
+                let ns = costs.page * pages + costs.clock * f64::from(SENDING);
                 (channel.looks, channel.has_handled) = (GOING_TO_SLEEP, false);
                 Some(own(ns, MxAction::Send(peer, match_info, message)))
             }
@@ -334,7 +322,12 @@ impl Stack for MxStack {
             if !channel.kernel_sends {
                 continue;
             }
-            if let Some((frame, out)) = channel.transmit(now, self.nic, &mut self.place) {
+            while let Some((frame, out)) = channel.transmit(now, self.nic, &mut self.place) {
+                if out.frame_type == Some(FrameType::Notify) {
+                    channel.notifies.push_back((frame, out));
+                    channel.process_sends = true;
+                    continue;
+                }
                 // A reply touches the ring and the buffer, but no endpoint of a process.
                 let transmitted = costs.moved_reply;
                 let work = Work { ns: send_ns(&out, costs), received: 0.0, transmitted };
@@ -352,9 +345,8 @@ impl Stack for MxStack {
         process: usize,
         may_send: bool,
     ) -> Option<Step<MxAction>> {
-        let registers_late = self.registers_late;
         let channel = &mut self.channels[process];
-        let pages = take(&mut channel.pages.first);
+        let pages = take(&mut channel.pages);
         if pages > 0 {
             return Some(own(costs.page * pages as f64, MxAction::Register));
         }
@@ -372,14 +364,8 @@ impl Stack for MxStack {
         }
         let channel = &mut self.channels[process];
         if let Some(event) = channel.engine.poll_event() {
-            // Pages that were written are given back before the program hears of them.
-            let bytes = match &event {
-                Event::Received(_, status, _) if registers_late => status.length,
-                _ => 0,
-            };
-            let pages = self.pages(process, bytes) as f64;
-            let looks = self.channels[process].looks_at_end(&event);
-            let ns = costs.clock * f64::from(looks) + costs.library + costs.page * pages;
+            let looks = channel.looks_at_end(&event);
+            let ns = costs.clock * f64::from(looks) + costs.library;
             return Some(own(ns, MxAction::Event(event)));
         }
         if let Some((kind, frame)) = channel.ring.pop_front() {
@@ -391,8 +377,7 @@ impl Stack for MxStack {
                 (channel.looks, channel.has_handled) = (GOING_TO_SLEEP, true);
             }
             if let Kind::Rendezvous(total) = kind {
-                let Pages { first, pulled, .. } = &mut channel.pages;
-                *(if registers_late { pulled } else { first }) += total.div_ceil(PAGE);
+                channel.pages += total.div_ceil(PAGE);
             }
             let ns = costs.clock * f64::from(looks) + costs.event + costs.copy * copied;
             let work = Work { ns, received: 1.0, transmitted: 0.0 };
@@ -434,13 +419,9 @@ impl Stack for MxStack {
                 let number = channel.sent;
                 channel.sent += 1;
                 if let Some(peer) = channel.peers.get(peer)
-                    && let Ok(send) = channel.engine.isend(now, *peer, match_info, message, number)
+                    && channel.engine.isend(now, *peer, match_info, message, number).is_ok()
                 {
                     channel.outstanding += 1;
-                    if channel.pages.announced > 0 {
-                        channel.engine.hold(send);
-                        channel.held.push(send);
-                    }
                 }
                 channel.process_sends = true;
                 channel.program.sent(now, number, channel.outstanding);
@@ -450,8 +431,7 @@ impl Stack for MxStack {
             MxAction::Local(LocalMessage { peer, match_info, message }) => {
                 channel.program.received(now, peer, match_info, message);
             }
-            MxAction::Register => channel.registered(),
-            MxAction::Look => {}
+            MxAction::Register | MxAction::Look => {}
         }
     }
 

@@ -10,7 +10,7 @@ use mx::endpoint::Endpoint;
 use mx::matching::Match;
 
 use super::local::LocalInbox;
-use super::{Channel, EndpointSpec, MxStack, Pages, STANDING, SizedMessage, nic_of};
+use super::{Channel, EndpointSpec, MxStack, STANDING, SizedMessage, nic_of};
 use crate::machine::{Machine, MxSide};
 use crate::stack::Process;
 
@@ -31,7 +31,6 @@ pub fn stacks(
             nic: nic_of(host),
             processes: Vec::new(),
             channels: Vec::new(),
-            registers_late: machine.registers_late,
             in_kernel,
             place: Vec::new(),
         })
@@ -59,8 +58,8 @@ pub fn stacks(
             process_sends: false,
             outstanding: 0,
             sent: 0,
-            pages: Pages::default(),
-            held: Vec::new(),
+            pages: 0,
+            notifies: VecDeque::new(),
             looks: 0,
             is_awake: false,
             has_handled: false,
