@@ -95,6 +95,19 @@ impl Claim {
         (value != 0.0).then(|| (ours - value) / value.abs() * 100.0)
     }
 
+    /// A value, and its tolerance as a part of it.
+    pub(crate) fn relative(&self) -> Option<(f64, f64)> {
+        match *self {
+            Self::Value { value, tolerance: Tolerance::Percent(percent) } => {
+                Some((value, percent / 100.0))
+            }
+            Self::Value { value, tolerance: Tolerance::Within(within) } => {
+                Some((value, within / value.abs()))
+            }
+            Self::Between(..) | Self::Above(_) | Self::Below(_) => None,
+        }
+    }
+
     /// The smallest and the largest value that the document states, if it states values.
     pub fn values(&self) -> Option<(f64, f64)> {
         match *self {

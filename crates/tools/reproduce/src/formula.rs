@@ -96,6 +96,17 @@ impl Formula {
         std::iter::once(self.of.run.as_str()).chain(others).chain(nothing)
     }
 
+    /// The runs and settings whose figures its value is made of.
+    pub(crate) fn needs(&self) -> Vec<(String, Option<String>)> {
+        let terms = [&self.minus, &self.plus, &self.over].into_iter().flatten();
+        let others = terms.filter_map(|term| match term {
+            Term::Figure(reference) => Some(reference),
+            Term::Constant(_) => None,
+        });
+        let all = std::iter::once(&self.of).chain(others);
+        all.map(|reference| (reference.run.clone(), reference.setting.clone())).collect()
+    }
+
     /// Takes the figure under `setting` of the same run for `nothing`, if there is no other.
     pub(crate) fn with_nothing(&mut self, setting: &str) {
         if self.compared().is_none() {

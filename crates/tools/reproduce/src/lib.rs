@@ -35,6 +35,7 @@
 //!
 //! - [`seed`]: a document as data; [`claim`]: what it says of a number; [`formula`], [`figure`]:
 //!   how ours is made; [`npb`]: what has to be measured live;
+//! - [`fit`]: a machine's constants from the numbers that set them;
 //! - [`outcome`]: numbers beside each other, and their sum; [`page`]: the report.
 
 #![forbid(unsafe_code)]
@@ -43,6 +44,7 @@
 pub mod claim;
 mod curves;
 pub mod figure;
+pub mod fit;
 pub mod formula;
 pub mod npb;
 pub mod outcome;

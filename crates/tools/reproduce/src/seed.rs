@@ -180,6 +180,16 @@ pub enum Ours {
     Cannot(String),
 }
 
+impl Ours {
+    /// The runs and settings of its formula.
+    fn needs(&self) -> Vec<(String, Option<String>)> {
+        match self {
+            Self::Predicted(formula) | Self::Set(formula) => formula.needs(),
+            Self::Npb(_) | Self::Cannot(_) => Vec::new(),
+        }
+    }
+}
+
 /// A [`Number`] as the file has it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -274,6 +284,39 @@ impl Seed {
             names.join(", ")
         );
         Ok(seeds)
+    }
+
+    /// What sets constants of the document, alone: its numbers, and the settings that they need.
+    #[must_use]
+    pub fn calibration(mut self) -> Self {
+        for part in &mut self.parts {
+            part.numbers.retain(|number| matches!(number.ours, Ours::Set(_)));
+            let numbers = part.numbers.iter();
+            let needed: Vec<_> = numbers.flat_map(|number| number.ours.needs()).collect();
+            for (name, run) in &mut part.runs {
+                let is_needed = |setting: &Value| {
+                    needed.iter().any(|(of, it)| of == name && it.as_deref() == setting.as_str())
+                };
+                if let Some(Value::Array(settings)) = run.options.get_mut("compare") {
+                    settings.retain(is_needed);
+                }
+            }
+            part.runs.retain(|name, _| needed.iter().any(|(of, _)| of == name));
+        }
+        self.parts.retain(|part| !part.numbers.is_empty());
+        self
+    }
+
+    /// Changes the machine of all runs, by what goes behind its name.
+    pub(crate) fn change_machine(&mut self, changes: &str) {
+        let of_runs = self.parts.iter_mut().flat_map(|part| part.runs.values_mut());
+        let of_runs = of_runs.filter_map(|run| run.nic.get_mut("machine"));
+        let constants = self.constants.iter_mut().filter(|it| it.option == "machine");
+        for machine in constants.map(|it| &mut it.value).chain(of_runs) {
+            if let Value::String(machine) = machine {
+                *machine += &format!(",{changes}");
+            }
+        }
     }
 
     fn parse(name: &str, text: &str) -> Result<Self> {
