@@ -17,6 +17,7 @@ use nic::vector::Vector;
 
 use crate::frame::Frame;
 use crate::machine::{Completions, Costs, Machine, Transmissions};
+use crate::napi::NapiSettings;
 
 /// What an interrupt asks of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,12 +43,15 @@ pub struct NicSettings {
     pub ring: usize,
     /// Where the phases of free-running ticks come from; without it, from the simulation's seed.
     pub tick_seed: Option<u64>,
+    /// How the kernel of the host polls it, and programs there.
+    pub napi: NapiSettings,
 }
 
 impl Default for NicSettings {
     fn default() -> Self {
         let PortSettings { moderation, rules, queues, ring, .. } = PortSettings::default();
-        Self { moderation, rules, lanes: Lanes::NONE, queues, ring, tick_seed: None }
+        let (lanes, napi) = (Lanes::NONE, NapiSettings::default());
+        Self { moderation, rules, lanes, queues, ring, tick_seed: None, napi }
     }
 }
 
@@ -90,7 +94,8 @@ impl<O: Observer> Device<O> {
         seed: u64,
         observer: O,
     ) -> Self {
-        let NicSettings { moderation, ref rules, ref lanes, queues, ring, tick_seed } = *settings;
+        let NicSettings { moderation, ref rules, ref lanes, queues, ring, tick_seed, .. } =
+            *settings;
         let (now, rules) = (Instant::ZERO, rules.clone());
         let dma = costs.dma_engine();
         let transmissions = machine.nic.transmissions;

@@ -7,6 +7,7 @@ pub mod cpu;
 pub mod device;
 pub mod frame;
 pub mod machine;
+pub mod napi;
 mod network;
 pub mod npb;
 pub mod stack;

@@ -41,6 +41,9 @@ pub(crate) const REAL: &[HostKind] = &[HostKind::Namespaces, HostKind::Guests, H
 /// Where hosts bring their own drivers, and we start them.
 pub(crate) const GUESTS: &[HostKind] = &[HostKind::Guests, HostKind::Virtual];
 
+/// Where hosts have a kernel of their own, or that of the model.
+pub(crate) const POLLING: &[HostKind] = &[HostKind::Guests, HostKind::Virtual, HostKind::Model];
+
 /// Where time is simulated, and what hosts cost is given.
 pub(crate) const COSTED: &[HostKind] = &[HostKind::Virtual, HostKind::Model];
 

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use base::quantity::Unit;
 use base::time::Duration;
+use model::napi::{BusyPolling, NapiSettings};
 use serde::{Deserialize, Serialize};
 use sys::busy_poll::BusyPoll;
 
@@ -53,8 +54,9 @@ impl PollMode {
     }
 }
 
-/// For how long interrupts may be suspended at most: the application is taken for dead then.
-const SUSPEND_TIMEOUT: &str = "20ms";
+/// For how many milliseconds interrupts may be suspended at most: the application is taken for dead
+/// then.
+const SUSPEND_MS: u64 = 20;
 
 /// After how many polls by the timer that found nothing the kernel waits for interrupts again.
 const EMPTY_POLLS: u32 = 2;
@@ -110,11 +112,31 @@ impl Polling {
             PollMode::Epoll | PollMode::Busy => None,
             PollMode::Defer => Some(timer(self.usecs)),
             PollMode::Suspend => {
-                Some(format!("{} irq-suspend-timeout {SUSPEND_TIMEOUT}", timer(self.usecs)))
+                Some(format!("{} irq-suspend-timeout {SUSPEND_MS}ms", timer(self.usecs)))
             }
             // As long as the program polls, each poll puts the timer off. Both as long as each
             // other would be a trap: a host would give up just before the other one answers.
             PollMode::SoBusyPoll => Some(timer(PollMode::Defer.usual_usecs())),
+        }
+    }
+
+    /// The same of a host in the model, and of its programs.
+    pub(crate) fn napi(self) -> NapiSettings {
+        let timer = match self.mode {
+            PollMode::Epoll | PollMode::Busy => 0,
+            PollMode::Defer | PollMode::Suspend => self.usecs,
+            PollMode::SoBusyPoll => PollMode::Defer.usual_usecs(),
+        };
+        let polls = self.of_epoll().or_else(|| self.of_socket());
+        let suspends = self.mode == PollMode::Suspend;
+        NapiSettings {
+            defer_hard_irqs: if timer > 0 { EMPTY_POLLS } else { 0 },
+            flush_timeout: Duration::from_micros(timer.into()),
+            suspend_timeout: Duration::from_millis(if suspends { SUSPEND_MS } else { 0 }),
+            busy: polls.map(|BusyPoll { usecs, prefer, .. }| BusyPolling {
+                lasts: Duration::from_micros(usecs.into()),
+                prefer,
+            }),
         }
     }
 }

@@ -92,7 +92,7 @@ impl<'a> Turns<'a> {
         let Run { experiment, nic, options, .. } = run;
         experiment.check(options)?;
         let crowd = Crowd::of(*experiment, world, (nic, options))?;
-        let cells = cells(nic, options)?;
+        let cells = cells(nic, options, (*experiment, world))?;
         // In virtual time a round with the same seed is the same round.
         let repeats = cells.len() > 1 && world == WorldKind::Live;
         let rounds = options.rounds.unwrap_or(if repeats { USUAL_ROUNDS } else { 1 });
@@ -322,7 +322,32 @@ fn refuse_silent_round(cases: &[PlayedCase]) -> Result<()> {
     }
 }
 
-fn cells(nic: &NicOptions, options: &ExperimentOptions) -> Result<Vec<Cell>> {
+/// Refuses ways to packets that the experiment or what hosts cost leave no room for.
+fn check_polling(
+    nic: &NicOptions,
+    (experiment, world): (Experiment, WorldKind),
+    pollings: &[Option<Polling>],
+) -> Result<()> {
+    if world == WorldKind::Model || pollings.iter().flatten().all(Polling::is_epoll) {
+        return Ok(());
+    }
+    ensure!(
+        experiment != Experiment::Memcached,
+        "--poll: memcached polls as its authors say; give --world model, whose memcached is ours"
+    );
+    ensure!(
+        [A, B].iter().all(|host| nic.costs_of(*host).are_zero()),
+        "--poll: what a host costs is charged to its interrupts (--costs and its kin), and who \
+         polls by itself would find nothing before; drop one of the two, or give --world model"
+    );
+    Ok(())
+}
+
+fn cells(
+    nic: &NicOptions,
+    options: &ExperimentOptions,
+    run: (Experiment, WorldKind),
+) -> Result<Vec<Cell>> {
     let settings = match &options.compare {
         Some(settings) => {
             ensure!(
@@ -346,12 +371,7 @@ fn cells(nic: &NicOptions, options: &ExperimentOptions) -> Result<Vec<Cell>> {
         Some(pollings) => pollings.iter().map(|Text(polling)| Some(*polling)).collect(),
         None => vec![None],
     };
-    let costs = [A, B].iter().any(|host| !nic.costs_of(*host).are_zero());
-    ensure!(
-        !costs || pollings.iter().flatten().all(Polling::is_epoll),
-        "--poll: what a host costs is charged to its interrupts (--costs and its kin), and who \
-         polls by itself would find nothing before; drop one of the two"
-    );
+    check_polling(nic, run, &pollings)?;
     let applied = match &options.apply {
         Some(applied) => applied.iter().cloned().map(Some).collect(),
         None => vec![None],

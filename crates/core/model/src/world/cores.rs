@@ -23,16 +23,12 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
             return self.hosts[host].device.handled(self.now, cause);
         }
         let core = self.route(host, cause);
-        if let Cause::Queue(queue) = cause {
-            self.hosts[host].polls[usize::from(queue)] = Some(Poll::new());
+        if let Cause::Queue(queue) = cause
+            && self.hosts[host].instances[usize::from(queue)].claimed_by.is_none()
+        {
+            self.schedule(host, queue.into());
         }
-        let costs = &self.hosts[host].costs;
-        if self.machine.sleeps && self.hosts[host].cores[core].is_asleep(self.now, costs) {
-            let at = self.now + nanos(costs.idle_exit);
-            self.plan(at, host, Event::Interrupt(core as u16, cause));
-        } else {
-            self.interrupt(host, core, cause);
-        }
+        self.interrupt_or_wake(host, core, cause);
     }
 
     fn route(&mut self, host: usize, cause: Cause) -> usize {
@@ -73,7 +69,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
         self.begin(host, core, Running::Handler(cause), cost);
     }
 
-    fn begin(&mut self, host: usize, core: usize, running: Running, lasts: Duration) {
+    pub(super) fn begin(&mut self, host: usize, core: usize, running: Running, lasts: Duration) {
         let state = &mut self.hosts[host].cores[core];
         let ends = self.now + lasts;
         state.running = Some((running, ends));
@@ -108,6 +104,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
                     state.preempted = Some((process, rest));
                     return;
                 }
+                self.received_by_polling(host, process);
                 match self.hosts[host].states[process].action.take() {
                     Some(StepAction::Send(frame)) => {
                         let number = self.hosts[host].states[process].number;
@@ -130,7 +127,10 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
     fn handled(&mut self, host: usize, core: usize, cause: Cause) {
         self.clean_up(host, core);
         self.hosts[host].device.handled(self.now, cause);
-        if let Cause::Queue(queue) = cause {
+        // A program that polls a queue finds its packets by itself.
+        if let Cause::Queue(queue) = cause
+            && take(&mut self.hosts[host].instances[usize::from(queue)].is_scheduled)
+        {
             self.hosts[host].cores[core].softirqs.push_back(queue.into());
         }
     }
@@ -160,6 +160,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
                 let Host { stack, polls, states, .. } = &mut self.hosts[host];
                 let process = stack.receive(self.now, frame);
                 let (Some(poll), Some(process)) = (&mut polls[queue], process) else { return };
+                (states[process].has_events, states[process].queue) = (true, Some(queue));
                 let is_far = stack.processes()[process].core != core;
                 if poll.has_moved && is_far && !poll.is_charged {
                     poll.is_charged = true;
@@ -204,7 +205,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
                 match polls[queue].as_mut().filter(|poll| poll.budget == 0) {
                     Some(poll) => {
                         poll.budget = BUDGET;
-                        cores[core].softirqs.push_back(queue);
+                        cores[core].softirqs.push_back(queue.into());
                     }
                     None => cores[core].softirqs.push_front(queue),
                 }
@@ -256,11 +257,11 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
             let lines = if moved { work.received * costs.moved } else { 0.0 };
             (work.ns + lines, Item::Received(frame), moved)
         } else {
-            let rearms = poll.rearms;
+            let (rearms, has_worked) = (poll.rearms, !poll.is_first);
             polls[queue] = None;
             self.clean_up(host, core);
             if rearms {
-                self.hosts[host].device.rearm(now, queue);
+                self.complete(host, queue, has_worked);
             }
             return None;
         };
@@ -271,14 +272,16 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
 
     /// A process takes up work, if it has some.
     fn run_process(&mut self, host: usize, core: usize, process: usize) -> bool {
+        if self.goes_on_polling(host, core, process) {
+            return true;
+        }
         let may_send = self.may_send(host);
         let (now, sleeps) = (self.now, self.machine.sleeps);
         let Host { costs, stack, states, cores, cleaned_on, .. } = &mut self.hosts[host];
         let blocks = stack.processes()[process].blocks;
         let state = &mut states[process];
         let Some(Step { work, action }) = stack.next(now, costs, process, may_send) else {
-            state.is_blocked = blocks;
-            return false;
+            return blocks && !state.is_blocked && self.wait(host, core, process);
         };
         let Work { mut ns, received, transmitted } = work;
         if received > 0.0 && take(&mut state.has_moved) {
@@ -296,6 +299,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
             state.number = state.write();
         }
         state.action = Some(action);
+        self.found_work(host, process);
         let lasts = self.vary(host, ns);
         if sends {
             self.begin(host, core, Running::Process(process, true), lasts);
@@ -315,7 +319,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
     }
 
     /// A time that varies. What is long is a sum of many pieces.
-    fn vary(&mut self, host: usize, ns: f64) -> Duration {
+    pub(super) fn vary(&mut self, host: usize, ns: f64) -> Duration {
         let jitter = self.hosts[host].costs.jitter;
         if jitter == 0.0 || ns == 0.0 {
             return nanos(ns);

@@ -9,6 +9,7 @@ use crate::cpu::{Busy, Core, Poll};
 use crate::device::Device;
 use crate::frame::Frame;
 use crate::machine::Costs;
+use crate::napi::{NapiInstance, NapiSettings, PollingSession};
 use crate::stack::{Stack, StepAction};
 
 /// What a poll is busy with.
@@ -31,12 +32,30 @@ pub(super) struct ProcessState<A> {
     pub(super) has_moved: bool,
     /// It sleeps in the kernel.
     pub(super) is_blocked: bool,
+    /// The queue that its last packet came from.
+    pub(super) queue: Option<usize>,
+    /// It polls before it sleeps.
+    pub(super) session: Option<PollingSession>,
+    /// The packet that it has taken while it polled.
+    pub(super) received: Option<Frame>,
+    /// Something has come for it since it last had nothing to do.
+    pub(super) has_events: bool,
 }
 
 impl<A> Default for ProcessState<A> {
     fn default() -> Self {
-        let (has_moved, is_blocked) = (false, false);
-        Self { action: None, number: 0, order: VecDeque::new(), written: 0, has_moved, is_blocked }
+        Self {
+            action: None,
+            number: 0,
+            order: VecDeque::new(),
+            written: 0,
+            has_moved: false,
+            is_blocked: false,
+            queue: None,
+            session: None,
+            received: None,
+            has_events: false,
+        }
     }
 }
 
@@ -61,6 +80,9 @@ pub struct Host<S: Stack, O> {
     pub(super) states: Vec<ProcessState<S::StepAction>>,
     /// Polls that are going on, by queue.
     pub(super) polls: Vec<Option<Poll<Item>>>,
+    /// How its kernel and its programs poll, and what is remembered of each queue.
+    pub(super) napi: NapiSettings,
+    pub(super) instances: Vec<NapiInstance>,
     /// The core of the last interrupt, where they take turns.
     pub(super) turn: usize,
     /// The core that polled last.

@@ -16,6 +16,7 @@
 
 mod cores;
 mod host;
+mod napi;
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -32,6 +33,7 @@ use crate::cpu;
 use crate::device::{Cause, Device, NicSettings};
 use crate::frame::Frame;
 use crate::machine::{Costs, Machine};
+use crate::napi::NapiInstance;
 use crate::network::{End, Network};
 use crate::stack::Stack;
 pub use host::Host;
@@ -75,6 +77,8 @@ enum Event {
     Timer,
     /// Its NIC has room again.
     Room,
+    /// The timer of the NAPI instance of a queue.
+    Napi(u16),
 }
 
 /// An event and the number of its host.
@@ -112,6 +116,8 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
                 cores: cpu::cores(machine.cores, bound_to),
                 states: stack.processes().iter().map(|_| ProcessState::default()).collect(),
                 polls: (0..device.queues()).map(|_| None).collect(),
+                napi: nic.napi,
+                instances: alloc::vec![NapiInstance::default(); device.queues()],
                 turn: (*seed as usize % 1_000 * 3 + number * 5) % machine.cores,
                 stack,
                 device,
@@ -232,6 +238,10 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
             }
             Event::Timer => {
                 self.hosts[host].timer_at = None;
+                self.settle(host, None);
+            }
+            Event::Napi(queue) => {
+                self.napi_timer(host, queue.into());
                 self.settle(host, None);
             }
             Event::Room => {

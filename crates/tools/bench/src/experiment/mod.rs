@@ -66,18 +66,21 @@ pub struct Plan {
     pub seed: u64,
     /// Hosts, and what `earmark apply` is to set on their interfaces first.
     pub settings: Vec<(usize, String)>,
+    /// Hosts that get at packets in a way of their own, with all their programs.
+    pub polling: Vec<(usize, Polling)>,
 }
 
 impl Plan {
     /// The same, with hosts and agents that get at packets in this way, and `settings` of their
     /// interfaces.
     ///
-    /// A host that asks on a schedule stays as it is: it is the measuring instrument, and
-    /// `epoll_wait` that polls is late for a moment of the program's own.
+    /// A host that asks on a schedule, or at moments of its own as clients of memcached do, stays as
+    /// it is: it is the measuring instrument, and `epoll_wait` that polls is late for such a moment.
     #[must_use]
     pub fn with(mut self, polling: Polling, settings: &str) -> Self {
         let on_schedule = self.players.iter().find_map(|player| match &player.role {
             Role::Agent(_, agent) if agent.workload.keeps_schedule() => Some(player.host),
+            Role::Agent(_, agent) if is_memcached(&agent.workload) => Some(player.host),
             _ => None,
         });
         let is_left = |host: usize| on_schedule == Some(host);
@@ -90,8 +93,14 @@ impl Plan {
         let text = format!("{of_polling} {settings}").trim().to_owned();
         let hosts = [A, B].into_iter().filter(|host| !text.is_empty() && !is_left(*host));
         let settings = hosts.map(|host| (host, text.clone())).collect();
-        Self { settings, ..self }
+        let others = [A, B].into_iter().filter(|host| !is_left(*host));
+        let polling = others.map(|host| (host, polling)).collect();
+        Self { settings, polling, ..self }
     }
+}
+
+const fn is_memcached(workload: &WorkloadSpec) -> bool {
+    matches!(workload, WorkloadSpec::MemcachedClient(_))
 }
 
 impl Experiment {
@@ -134,7 +143,7 @@ impl Experiment {
             PlanBuilder { experiment, options, site, clients, seed, warmup_s, duration_s };
         let settings = Vec::new();
         let (players, hosts) = (builder.players(), Crowd::PAIR.hosts);
-        Plan { players, hosts, warmup_s, duration_s, seed, settings }
+        Plan { players, hosts, warmup_s, duration_s, seed, settings, polling: Vec::new() }
     }
 }
 

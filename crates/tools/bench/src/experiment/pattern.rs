@@ -1,6 +1,7 @@
 //! Who talks to whom where an experiment has many hosts, or several processes on each.
 
 use anyhow::{Result, bail, ensure};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::players::{Player, Role};
@@ -10,7 +11,7 @@ use crate::world::WorldKind;
 use workload::Transport;
 
 /// Which of many hosts talk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
     /// All send to one host, or ask it: host b
@@ -43,7 +44,7 @@ const MAX_OF_HOST: usize = 28_000;
 const MAX_TCP: usize = 20_000;
 
 /// How many hosts an experiment has, and who talks on them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Crowd {
     /// How many hosts.
     pub hosts: usize,

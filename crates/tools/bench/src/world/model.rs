@@ -7,14 +7,14 @@
 
 use ::mx::config::Config;
 use ::mx::wire::ETHER_TYPE;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use base::distribution::Distribution;
 use base::time::{Duration, Instant};
 use base::times::Times;
 use hostside::processor::Activity;
 use model::cpu::Busy;
 use model::device::NicSettings;
-use model::machine::{Costs, Machine, Transmissions};
+use model::machine::{Completions, Costs, Machine, Transmissions};
 use model::stack::Process;
 use model::stack::driver::WorkloadDriver;
 use model::stack::joined::Joined;
@@ -96,17 +96,19 @@ impl ModelWorld {
         &self,
         number: usize,
         moderation: Moderation,
-        seed: u64,
+        plan: &Plan,
     ) -> Result<(NicSettings, Costs)> {
         let NicOptions { queues, ring, .. } = &self.options;
         let (moderation, usual) = (self.moderation(number, moderation), NicSettings::default());
+        let polling = plan.polling.iter().find(|(host, _)| *host == number);
         let nic = NicSettings {
             moderation,
             rules: setup::rules(&self.options)?,
             lanes: self.options.lanes(moderation),
             queues: queues.unwrap_or(1),
             ring: ring.map_or(usual.ring, |ring| ring as usize),
-            tick_seed: Some(setup::tick_seed(Some(seed), number)),
+            tick_seed: Some(setup::tick_seed(Some(plan.seed), number)),
+            napi: polling.map_or_else(Default::default, |(_, polling)| polling.napi()),
         };
         let mut costs = self.machine.constants.costs;
         let own = [
@@ -123,8 +125,14 @@ impl ModelWorld {
     }
 
     fn settings(&self, plan: &Plan, moderation: Moderation) -> Result<Settings> {
+        let polls = plan.polling.iter().any(|(_, polling)| !polling.is_epoll());
+        ensure!(
+            !polls || self.machine.nic.completions == Completions::AtOnce,
+            "--poll: the NIC of this machine reports what polls find (nic.completions = reported); \
+             give another machine, or --machine NAME,nic.completions=at-once"
+        );
         let seed = plan.seed;
-        let hosts = (0..plan.hosts).map(|host| self.host(host, moderation, seed));
+        let hosts = (0..plan.hosts).map(|host| self.host(host, moderation, plan));
         Ok(Settings {
             machine: self.machine.clone(),
             hosts: hosts.collect::<Result<_>>()?,

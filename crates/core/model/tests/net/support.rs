@@ -3,6 +3,7 @@
 use base::time::Instant;
 use model::device::NicSettings;
 use model::machine::{Costs, Machine};
+use model::napi::NapiSettings;
 use model::stack::Process;
 use model::stack::driver::WorkloadDriver;
 use model::stack::net::{Binding, NetStack, ProgramSpec, stacks};
@@ -53,6 +54,8 @@ pub(crate) struct Experiment {
     pub(crate) faults: LinkSettings,
     pub(crate) switch_queue: usize,
     pub(crate) hosts: usize,
+    /// How all hosts but the first one poll.
+    pub(crate) napi: NapiSettings,
     /// The first moment that counts, and the first one that does not.
     pub(crate) from: Instant,
     pub(crate) to: Instant,
@@ -67,6 +70,7 @@ impl Default for Experiment {
             faults: LinkSettings::default(),
             switch_queue: 256,
             hosts: 2,
+            napi: NapiSettings::default(),
             from: Instant::ZERO,
             to: Instant::from_micros(20_000),
             seed: 1,
@@ -95,7 +99,7 @@ impl Experiment {
         let costs: Costs = self.machine.constants.costs;
         let settings = Settings {
             machine: self.machine.clone(),
-            hosts: vec![(nic, costs)],
+            hosts: vec![(nic.clone(), costs), (NicSettings { napi: self.napi, ..nic }, costs)],
             faults: self.faults.clone(),
             switch_queue: self.switch_queue,
             seed: self.seed,

@@ -1,0 +1,64 @@
+//! How a kernel and its programs get at packets without an interrupt for each: what rivals
+//! moderation by the NIC.
+//!
+//! | setting | Linux |
+//! |---|---|
+//! | [`defer_hard_irqs`](NapiSettings::defer_hard_irqs), [`flush_timeout`](NapiSettings::flush_timeout) | `napi_complete_done`, `napi_watchdog` (`net/core/dev.c`) |
+//! | [`busy`](NapiSettings::busy) | `napi_busy_loop`, `__busy_poll_stop` (`net/core/dev.c`); `ep_busy_loop` (`fs/eventpoll.c`) |
+//! | [`suspend_timeout`](NapiSettings::suspend_timeout) | `napi_suspend_irqs`, `napi_resume_irqs` (`net/core/dev.c`; 6.13) |
+//!
+//! `Documentation/networking/napi.rst` says what they are for.
+
+use base::time::{Duration, Instant};
+
+/// How a kernel polls, and its programs. All of it is off by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NapiSettings {
+    /// After a poll that found packets the kernel polls so often by a timer, where it finds
+    /// nothing, before it waits for interrupts again (`napi_defer_hard_irqs`).
+    pub defer_hard_irqs: u32,
+    /// From a poll to the next one by the timer (`gro_flush_timeout`).
+    pub flush_timeout: Duration,
+    /// For how long interrupts stay off after a program has found something, unless it looks again
+    /// and finds nothing (`irq_suspend_timeout`); 0 is not at all.
+    pub suspend_timeout: Duration,
+    /// How programs poll before they sleep.
+    pub busy: Option<BusyPolling>,
+}
+
+/// How a program polls for packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BusyPolling {
+    /// For how long (`busy_poll_usecs`, `SO_BUSY_POLL`); 0 is once.
+    pub lasts: Duration,
+    /// Interrupts stay off behind it, for as long as the kernel defers them (`prefer_busy_poll`,
+    /// `SO_PREFER_BUSY_POLL`).
+    pub prefer: bool,
+}
+
+/// What a queue's NAPI instance remembers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NapiInstance {
+    /// Polls by the timer that may find nothing.
+    pub(crate) deferrals: u32,
+    /// When its timer runs out.
+    pub(crate) timer: Option<Instant>,
+    /// The process that polls it.
+    pub(crate) claimed_by: Option<usize>,
+    /// A softirq is to poll it as soon as the handler of an interrupt has ended.
+    pub(crate) is_scheduled: bool,
+}
+
+/// A process that polls instead of sleeping.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PollingSession {
+    /// Until when it does, if it finds nothing.
+    pub(crate) until: Instant,
+    /// Packets that the poll which is going on has taken.
+    pub(crate) taken: u32,
+    /// It has taken some at all.
+    pub(crate) has_worked: bool,
+}
+
+/// What a look at an empty ring takes a program: the time in which it notices a packet.
+pub(crate) const EMPTY_POLL: Duration = Duration::from_nanos(200);
