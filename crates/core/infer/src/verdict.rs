@@ -6,6 +6,8 @@ use crate::train::Length;
 
 /// The families of holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Family {
     /// Nothing holds packets back.
     None,
@@ -50,12 +52,17 @@ impl fmt::Display for Family {
 
 /// A value and where it lies with 95 % confidence, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interval {
     /// The estimated value.
+    #[cfg_attr(feature = "serde", serde(rename = "usecs"))]
     pub value: f64,
     /// The lower end.
+    #[cfg_attr(feature = "serde", serde(rename = "low_usecs"))]
     pub low: f64,
     /// The upper end.
+    #[cfg_attr(feature = "serde", serde(rename = "high_usecs"))]
     pub high: f64,
 }
 
@@ -67,6 +74,8 @@ impl Interval {
 
 /// Which lengths of packets something is said of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Lengths {
     /// Short packets alone.
     #[default]
@@ -91,8 +100,11 @@ impl Lengths {
 
 /// Where a hold sits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Place {
-    /// There is none.
+    /// There is none; of what is excluded or cannot be seen, the way round: both sides.
+    #[cfg_attr(feature = "serde", serde(rename = "both"))]
     Nowhere,
     /// At the far host's receiving.
     Theirs,
@@ -103,6 +115,17 @@ pub enum Place {
 }
 
 impl Place {
+    /// The word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nowhere => "both",
+            Self::Theirs => "theirs",
+            Self::Mine => "mine",
+            Self::Unknown => "unknown",
+        }
+    }
+
     pub(crate) const fn other(self) -> Self {
         match self {
             Self::Theirs => Self::Mine,
@@ -114,19 +137,24 @@ impl Place {
 
 /// A hold that the data shows.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// The side that it is on.
+    #[cfg_attr(feature = "serde", serde(rename = "side"))]
     pub place: Place,
     /// Of which packets.
     pub lengths: Lengths,
     /// Of which family.
     pub family: Family,
     /// `rx-usecs` as it is felt; of an adaptive hold the longest seen.
+    #[cfg_attr(feature = "serde", serde(flatten))]
     pub usecs: Interval,
     /// `rx-frames`, where a burst showed one.
     pub frames: Option<u32>,
     /// How long after its first packet a quiet hold ends at the latest, in microseconds, where
     /// packets came for so long.
+    #[cfg_attr(feature = "serde", serde(rename = "bound_usecs"))]
     pub bound: Option<f64>,
     /// How many polls in a row find nothing before a deferral ends.
     pub polls: Option<u32>,
@@ -178,12 +206,16 @@ pub enum OtherDelay {
 
 /// A place where longer holds are excluded.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NoHold {
     /// The side that it is on.
+    #[cfg_attr(feature = "serde", serde(rename = "side"))]
     pub place: Place,
     /// Of which packets.
     pub lengths: Lengths,
     /// No hold is longer than this, in microseconds.
+    #[cfg_attr(feature = "serde", serde(rename = "above_usecs"))]
     pub above: f64,
 }
 

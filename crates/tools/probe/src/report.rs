@@ -2,7 +2,7 @@
 
 use base::quantiles::Quantiles;
 use infer::{
-    Family, Finding, Length, Lengths, MeasuredTrain, OtherDelay, Place, Purpose, Unclear,
+    Family, Finding, Length, Lengths, MeasuredTrain, NoHold, OtherDelay, Place, Purpose, Unclear,
     UnclearReason, Verdict,
 };
 use schemars::JsonSchema;
@@ -23,9 +23,13 @@ const ROWS: usize = 10;
 /// What a probe found.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Report {
+    /// Its name, as it was given.
     host: String,
+    /// What answered.
     kind: EchoKind,
+    /// Probes that asked for an answer.
     sent: usize,
+    /// Those that got one.
     answered: usize,
     /// All round trips, in trains and alone, but of answers that were asked for later.
     round_trip_us: Option<Quantiles>,
@@ -36,57 +40,39 @@ pub struct Report {
     sorted: Vec<u64>,
     /// The step in which times move, if it is coarse.
     quantum_ns: Option<u64>,
-    holds: Vec<Hold>,
+    /// The holds found, at most one a side and length.
+    holds: Vec<Finding>,
     /// Where longer holds are excluded.
     no_holds: Vec<NoHold>,
     /// Where the data does not say whether there is a hold.
     cannot_tell: Vec<CannotTell>,
+    /// What costs time and is no hold.
     not_holds: Vec<NotHold>,
     /// By how much an NTP client believes this host's clock to be ahead of what it is.
     offset_bend_us: Option<f64>,
+    /// All of it in words, a sentence each.
     words: Vec<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Hold {
-    side: &'static str,
-    lengths: &'static str,
-    family: &'static str,
-    usecs: f64,
-    low_usecs: f64,
-    high_usecs: f64,
-    frames: Option<u32>,
-    /// Of quiet: how long after the first packet it ends at the latest.
-    bound_usecs: Option<f64>,
-    /// Of deferral: how many polls find nothing before it ends.
-    polls: Option<u32>,
-    lone_usecs: f64,
-    confidence: f64,
-    alike: Vec<&'static str>,
-    /// A far program that gathers requests would look the same.
-    or_program: bool,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-struct NoHold {
-    side: &'static str,
-    lengths: &'static str,
-    above_usecs: f64,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
 struct CannotTell {
-    side: &'static str,
-    lengths: &'static str,
+    /// The side; both where only round trips are known.
+    side: Place,
+    /// Of which packets.
+    lengths: Lengths,
     /// Longer ones are excluded; null where none is.
     below_usecs: Option<f64>,
+    /// What keeps the data from telling: the reasons of docs/probe.md.
     why: Vec<&'static str>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct NotHold {
+    /// What looks like a hold.
     what: &'static str,
-    side: Option<&'static str>,
+    /// The side, where it has one.
+    side: Option<Place>,
+    /// How long it takes, in microseconds.
     usecs: f64,
 }
 
@@ -144,10 +130,10 @@ impl Report {
     }
 
     /// The packets that are meant, where it is not all that this echo answers.
-    fn of(&self, lengths: &str) -> &'static str {
+    fn of(&self, lengths: Lengths) -> &'static str {
         match lengths {
-            "full" => " (full segments)",
-            "short" if self.kind.can_be_full() => " (short packets)",
+            Lengths::Full => " (full segments)",
+            Lengths::Short if self.kind.can_be_full() => " (short packets)",
             _ => "",
         }
     }
@@ -156,14 +142,14 @@ impl Report {
         let holds = self.holds.iter().map(|hold| {
             let frames = hold.frames.map_or_else(String::new, |it| format!(" or {it} frames"));
             let of = self.of(hold.lengths);
-            format!("{}: {} {:.1} us{frames}{of}", hold.side, hold.family, hold.usecs)
+            format!("{}: {} {:.1} us{frames}{of}", hold.place.name(), hold.family, hold.usecs.value)
         });
         let unclear = self
             .cannot_tell
             .iter()
-            .map(|it| format!("{}: cannot tell{}", it.side, self.of(it.lengths)));
+            .map(|it| format!("{}: cannot tell{}", it.side.name(), self.of(it.lengths)));
         let all: Vec<String> = holds.chain(unclear).collect();
-        let above = self.no_holds.iter().map(|it| it.above_usecs).fold(0.0, f64::max);
+        let above = self.no_holds.iter().map(|it| it.above).fold(0.0, f64::max);
         if all.is_empty() { format!("no hold above {above:.1} us") } else { all.join("; ") }
     }
 
@@ -193,8 +179,8 @@ impl Report {
             )),
             sorted,
             quantum_ns: verdict.quantum,
-            holds: verdict.findings.iter().map(hold).collect(),
-            no_holds: verdict.excluded.iter().map(no_hold).collect(),
+            holds: verdict.findings.clone(),
+            no_holds: verdict.excluded.clone(),
             cannot_tell: verdict.unclear.iter().map(cannot_tell).collect(),
             not_holds: verdict.other_delays.iter().map(not_hold).collect(),
             offset_bend_us: verdict.offset_bend,
@@ -265,32 +251,6 @@ fn sorted_round_trips<'a>(heard: impl Iterator<Item = &'a MeasuredTrain>) -> Vec
     times
 }
 
-/// A side as a label of a metric.
-pub const fn side(place: Place) -> &'static str {
-    match place {
-        Place::Theirs => "theirs",
-        Place::Mine => "mine",
-        Place::Nowhere | Place::Unknown => "unknown",
-    }
-}
-
-/// The same where there is one judgement for both sides.
-const fn side_or_both(place: Place) -> &'static str {
-    if matches!(place, Place::Nowhere) { "both" } else { side(place) }
-}
-
-const fn lengths(of: Lengths) -> &'static str {
-    match of {
-        Lengths::Short => "short",
-        Lengths::Full => "full",
-        Lengths::Both => "both",
-    }
-}
-
-fn no_hold(it: &infer::NoHold) -> NoHold {
-    NoHold { side: side_or_both(it.place), lengths: lengths(it.lengths), above_usecs: it.above }
-}
-
 fn cannot_tell(unclear: &Unclear) -> CannotTell {
     let why = |why: &UnclearReason| match why {
         UnclearReason::Lost => "answers lost",
@@ -301,28 +261,10 @@ fn cannot_tell(unclear: &Unclear) -> CannotTell {
         UnclearReason::RoundTrips => "round trips",
     };
     CannotTell {
-        side: side_or_both(unclear.place),
-        lengths: lengths(unclear.lengths),
+        side: unclear.place,
+        lengths: unclear.lengths,
         below_usecs: unclear.below,
         why: unclear.why.iter().map(why).collect(),
-    }
-}
-
-fn hold(finding: &Finding) -> Hold {
-    Hold {
-        side: side(finding.place),
-        lengths: lengths(finding.lengths),
-        family: finding.family.name(),
-        usecs: finding.usecs.value,
-        low_usecs: finding.usecs.low,
-        high_usecs: finding.usecs.high,
-        frames: finding.frames,
-        bound_usecs: finding.bound,
-        polls: finding.polls,
-        lone_usecs: finding.lone_usecs,
-        confidence: finding.confidence,
-        alike: finding.alike.iter().map(|family| family.name()).collect(),
-        or_program: finding.or_program,
     }
 }
 
@@ -333,7 +275,9 @@ fn not_hold(delay: &OtherDelay) -> NotHold {
         OtherDelay::Server { median, .. } => ("far program", None, *median),
         OtherDelay::First { usecs } => ("first packet", None, *usecs),
     };
-    NotHold { what, side: place.map(side), usecs }
+    // Of round trips, which side it is on is not known.
+    let side = place.map(|it| if it == Place::Nowhere { Place::Unknown } else { it });
+    NotHold { what, side, usecs }
 }
 
 #[cfg(test)]
@@ -342,22 +286,24 @@ mod tests {
     use infer::Interval;
     use report::terminal::checks::fits;
 
-    #[test]
-    fn no_remedy_is_named_that_the_device_does_not_have() {
-        let usecs = Interval { value: 75.0, low: 74.0, high: 76.0 };
-        let finding = |place| Finding {
+    fn finding(place: Place) -> Finding {
+        Finding {
             place,
             lengths: Lengths::Both,
             family: Family::Adaptive,
-            usecs,
+            usecs: Interval { value: 75.0, low: 74.0, high: 76.0 },
             frames: None,
             bound: None,
             polls: None,
             lone_usecs: 9.0,
             confidence: 1.0,
-            alike: Vec::new(),
+            alike: vec![Family::Delay],
             or_program: false,
-        };
+        }
+    }
+
+    #[test]
+    fn no_remedy_is_named_that_the_device_does_not_have() {
         let local = |rx_usecs, deferral| Local { device: "eth7".into(), rx_usecs, deferral };
         let found = |place, local: Option<Local>| remedy(&finding(place), local.as_ref());
         let mine =
@@ -397,10 +343,10 @@ mod tests {
             lone_round_trip_us: Some(times),
             sorted: (0..2_000).map(|it| 100_000 + it * 77_700).collect(),
             quantum_ns: Some(1_000_000),
-            holds: Vec::new(),
-            no_holds: Vec::new(),
+            holds: vec![finding(Place::Mine)],
+            no_holds: vec![NoHold { place: Place::Nowhere, lengths: Lengths::Short, above: 9.0 }],
             cannot_tell: Vec::new(),
-            not_holds: Vec::new(),
+            not_holds: vec![not_hold(&OtherDelay::First { usecs: 900.0 })],
             offset_bend_us: None,
             words: vec![words.to_owned()],
         };

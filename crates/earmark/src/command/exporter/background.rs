@@ -13,7 +13,6 @@ use exporter::metric::Metric;
 use infer::{Place, PlaceVerdict, Verdict};
 use probe::fleet::Budget;
 use probe::prober::Prober;
-use probe::report::side;
 use probe::run::{self, Limits};
 use report::{errln, output};
 
@@ -147,7 +146,7 @@ fn probe(background: &Background, host: &str) -> Result<()> {
 /// Notes the holds of a verdict, and what it says of each side.
 fn note(background: &Background, host: &str, verdict: &Verdict) {
     for finding in &verdict.findings {
-        let labels = [host, side(finding.place), finding.family.name()];
+        let labels = [host, finding.place.name(), finding.family.name()];
         background.observe(Metric::ProbeHold, &labels, finding.usecs.value / 1e6);
     }
     // A hold of an unknown side says nothing of either.
@@ -159,7 +158,7 @@ fn note(background: &Background, host: &str, verdict: &Verdict) {
             PlaceVerdict::NoHold { .. } => "no-hold",
             PlaceVerdict::CannotTell => "cannot-tell",
         };
-        background.count(Metric::ProbeVerdicts, &[host, side(place), said], 1);
+        background.count(Metric::ProbeVerdicts, &[host, place.name(), said], 1);
     }
 }
 
