@@ -335,7 +335,7 @@ impl Look {
             stray,
             late: late_strays.len() as f64 / count,
             late_usecs: quantile(late_strays, LATE_QUANTILE),
-            lone: median(lone.map(crate::series::Point::wait)),
+            lone: median(lone.map(crate::series::Reception::wait)),
             distances: Distances::of(&series),
         }
     }

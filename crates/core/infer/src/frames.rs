@@ -6,7 +6,7 @@
 //! of others. Without others this is the distance from the one moment that is possible.
 
 use crate::explanation::{Fit, MAX_HOLD, Shape, loss};
-use crate::series::{Point, Series, Starter};
+use crate::series::{Reception, Series, Starter};
 use crate::stats::{cheapest, mode, quantile, sorted};
 use crate::train::Purpose;
 
@@ -73,7 +73,7 @@ impl Limited {
     ///
     /// It is as far off as one certain moment would be that were as unlikely, so that it compares
     /// with what other families leave.
-    fn residual(&self, starter: &Starter, points: &[Point], noise: f64) -> f64 {
+    fn residual(&self, starter: &Starter, points: &[Reception], noise: f64) -> f64 {
         let until = |frames| until(points, starter, frames);
         let mine = self.frames - 1;
         let mut chances = self.chances(until(mine).min(self.usecs));
@@ -112,14 +112,14 @@ impl Limited {
     }
 
     /// What it costs to explain the waits so: less is better.
-    fn cost(&self, starters: &[&Starter], points: &[Point], noise: f64) -> f64 {
+    fn cost(&self, starters: &[&Starter], points: &[Reception], noise: f64) -> f64 {
         let residuals = starters.iter().map(|starter| self.residual(starter, points, noise));
         loss(residuals, noise) + LATE * (self.late / noise - USUALLY_LATE).powi(2)
     }
 }
 
 /// How long after a starter so many more came, in microseconds.
-fn until(points: &[Point], starter: &Starter, more: usize) -> f64 {
+fn until(points: &[Reception], starter: &Starter, more: usize) -> f64 {
     let last = points.get(starter.at + more);
     last.map_or(f64::INFINITY, |last| (last.arrived - starter.arrived).max(0.0))
 }

@@ -8,7 +8,7 @@
 
 use crate::edge::{INTERRUPT, between};
 use crate::explanation::{Fit, MAX_HOLD, Shape};
-use crate::series::{AT_ONCE, Point, Series, Starter};
+use crate::series::{AT_ONCE, Reception, Series, Starter};
 use crate::stats::mode;
 
 /// Who is reported within so many polls' steps of the packet before was released with it.
@@ -37,7 +37,7 @@ const AS_LONG: f64 = 0.25;
 pub(crate) fn fit(series: &Series, starters: &[Starter]) -> Option<Fit> {
     let points = series.points.as_slice();
     let together = STEPS * (series.service() + AT_ONCE);
-    let pair = |pair: &[Point]| {
+    let pair = |pair: &[Reception]| {
         let gap = pair[1].arrived - pair[0].arrived;
         (gap < MAX_HOLD).then_some((-gap, pair[1].released - pair[0].released < together))
     };
@@ -86,7 +86,7 @@ pub(crate) fn fit(series: &Series, starters: &[Starter]) -> Option<Fit> {
 
 /// How long after a starter the last packet came before the first gap as long as `apart`, and how
 /// many came until then.
-fn silence(points: &[Point], starter: &Starter, apart: f64) -> (f64, usize) {
+fn silence(points: &[Reception], starter: &Starter, apart: f64) -> (f64, usize) {
     let pairs = points[starter.at..].windows(2);
     let behind = pairs.take_while(|pair| pair[1].arrived - pair[0].arrived < apart).count();
     (points[starter.at + behind].arrived - starter.arrived, behind)

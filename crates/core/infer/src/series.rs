@@ -62,13 +62,13 @@ impl Way {
 
 /// A packet: when it would have been reported without a hold, and when it was; in microseconds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Point {
+pub(crate) struct Reception {
     pub(crate) arrived: f64,
     pub(crate) released: f64,
     pub(crate) purpose: Purpose,
 }
 
-impl Point {
+impl Reception {
     pub(crate) fn wait(&self) -> f64 {
         self.released - self.arrived
     }
@@ -77,7 +77,7 @@ impl Point {
 /// One direction, in the order of arrival; waits are those above the floor.
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
-    pub(crate) points: Vec<Point>,
+    pub(crate) points: Vec<Reception>,
     /// What the path costs without a hold; with clocks that differ, only a number.
     pub(crate) floor: f64,
     /// Round trips, up to the kernel or up to the NIC.
@@ -109,7 +109,7 @@ impl Series {
             }
             points.extend(probes.iter().filter_map(|probe| way.ends(probe)).map(|(begin, end)| {
                 let (arrived, released) = (moment(begin, begins), moment(end, ends));
-                Point { arrived, released, purpose: train.purpose }
+                Reception { arrived, released, purpose: train.purpose }
             }));
         }
         points.sort_by(|a, b| a.arrived.total_cmp(&b.arrived));
@@ -122,22 +122,22 @@ impl Series {
     /// How fast waits grow, as their lower edge shows it: a line through the quickest of every few
     /// dozen packets.
     pub(crate) fn edge(&self) -> f64 {
-        let quick = |group: &[Point]| {
+        let quick = |group: &[Reception]| {
             let least = group.iter().min_by(|a, b| a.wait().total_cmp(&b.wait()));
             least.map(|point| (point.arrived, point.wait()))
         };
         // Where little comes, even the quickest may have had to wake a core.
-        let is_dense = |point: &&Point| {
+        let is_dense = |point: &&Reception| {
             matches!(point.purpose, Purpose::Dense | Purpose::Burst | Purpose::Ramp)
         };
-        let dense: Vec<Point> = self.points.iter().filter(is_dense).copied().collect();
+        let dense: Vec<Reception> = self.points.iter().filter(is_dense).copied().collect();
         let edge: Vec<_> = dense.chunks(QUICKEST_OF).filter_map(quick).collect();
         slope(&edge)
     }
 
     /// Moves arrivals to the moment at which the packet would have been reported without a hold.
     pub(crate) fn settle(&mut self) {
-        let waits = sorted(self.points.iter().map(Point::wait).collect());
+        let waits = sorted(self.points.iter().map(Reception::wait).collect());
         let floor = quantile(&waits, BELOW_FLOOR);
         self.raise(floor);
     }

@@ -1,7 +1,7 @@
 //! What many hosts cost a simulation: what `cargo xtask bench scale` measures.
 //!
 //! ```text
-//! scale incast|all-to-all HOSTS EVENTS    round trips of UDP: events, seconds of CPU, bytes resident
+//! scale incast|all-to-all HOSTS EVENTS    round trips of UDP: events, CPU seconds, bytes resident
 //! scale queued HOSTS PACKETS              packets of 1,514 bytes that wait: how many, and bytes
 //! scale bulk SECONDS                      one flow of TCP: packets received, seconds of CPU
 //! ```

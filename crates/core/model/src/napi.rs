@@ -1,11 +1,11 @@
 //! How a kernel and its programs get at packets without an interrupt for each: what rivals
 //! moderation by the NIC.
 //!
-//! | setting | Linux |
-//! |---|---|
-//! | [`defer_hard_irqs`](NapiSettings::defer_hard_irqs), [`flush_timeout`](NapiSettings::flush_timeout) | `napi_complete_done`, `napi_watchdog` (`net/core/dev.c`) |
-//! | [`busy`](NapiSettings::busy) | `napi_busy_loop`, `__busy_poll_stop` (`net/core/dev.c`); `ep_busy_loop` (`fs/eventpoll.c`) |
-//! | [`suspend_timeout`](NapiSettings::suspend_timeout) | `napi_suspend_irqs`, `napi_resume_irqs` (`net/core/dev.c`; 6.13) |
+//! Deferral ([`NapiSettings::defer_hard_irqs`], [`NapiSettings::flush_timeout`]) is what
+//! `napi_complete_done` and `napi_watchdog` of `net/core/dev.c` do; busy polling
+//! ([`NapiSettings::busy`]) is `napi_busy_loop` and `__busy_poll_stop` there, and `ep_busy_loop` of
+//! `fs/eventpoll.c`; suspension ([`NapiSettings::suspend_timeout`]) is `napi_suspend_irqs` and
+//! `napi_resume_irqs`, since Linux 6.13.
 //!
 //! `Documentation/networking/napi.rst` says what they are for.
 

@@ -4,9 +4,10 @@
 //! host ── up: rate, faults ──▶ switch: cut? damaged? late? ── down: rate, queue, faults ──▶ host
 //! ```
 //!
-//! The cables are [`network::link::Link`]s: a frame occupies the wire for as long as its bits take, may
-//! be lost, doubled or overtaken, and is dropped at once if the queue of the port is full. All the
-//! latency is on the way up, so that what a cable down holds is the queue of the switch port.
+//! The cables are [`network::link::Link`]s: a frame occupies the wire for as long as its bits
+//! take, may be lost, doubled or overtaken, and is dropped at once if the queue of the port is
+//! full. All the latency is on the way up, so that what a cable down holds is the queue of the
+//! switch port.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;

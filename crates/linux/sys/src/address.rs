@@ -1,7 +1,7 @@
 //! Hosts as people name them: `HOST`, `HOST:PORT`, `[ADDRESS]:PORT`.
 
 /// A host's name or address, and the port behind it, if there is one. Of an address of IPv6 that is
-/// in no brackets, a port cannot be told from the rest: there is none.
+/// in no brackets, a port would look like the rest: there is none.
 pub fn host_and_port(text: &str) -> (&str, Option<u16>) {
     let bracketed = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
     let (host, port) = match bracketed {

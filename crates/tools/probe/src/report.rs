@@ -25,7 +25,7 @@ const ROWS: usize = 10;
 pub struct Report {
     /// Its name, as it was given.
     host: String,
-    /// What answered.
+    /// What answered: an echo, or a server of this protocol.
     kind: EchoKind,
     /// Probes that asked for an answer.
     sent: usize,

@@ -56,7 +56,7 @@ pub struct FittedNumber {
     pub what: String,
     /// What the document states.
     pub stated: f64,
-    /// Ours.
+    /// What the model gives, in the same unit.
     pub ours: f64,
     /// By how many percent it differs.
     pub percent: f64,

@@ -23,7 +23,7 @@ const PRESENT: &str = "as it is";
 pub struct Subject {
     /// The interface, or the port of a lab.
     pub device: String,
-    /// Its driver.
+    /// The driver of the device, as `ethtool -i` has it.
     pub driver: String,
     /// What was measured: a workload, or a command.
     pub workload: String,
@@ -131,7 +131,7 @@ impl From<&Miss> for MissRow {
 pub(crate) struct Verified {
     /// What was in force before.
     pub(crate) before: Figures,
-    /// The pick.
+    /// Those of the pick.
     pub(crate) after: Figures,
     /// How much worse the pick is by the goal: at least, measured, at most.
     pub(crate) ratio: Option<[f64; 3]>,

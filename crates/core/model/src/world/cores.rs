@@ -6,7 +6,7 @@ use base::time::Duration;
 use nic::observer::Observer;
 
 use super::host::{Host, Item};
-use super::{Event, Simulation};
+use super::{HostEvent, Simulation};
 use crate::cpu::{BUDGET, MAX_SOFTIRQ, Poll, Running};
 use crate::device::Cause;
 use crate::machine::Routing;
@@ -63,7 +63,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
                 state.number += 1;
                 state.handled.push_back(cause);
                 let (at, number) = (*ends, state.number);
-                return self.plan(at, host, Event::Core(core as u16, number));
+                return self.plan(at, host, HostEvent::Core(core as u16, number));
             }
         }
         self.begin(host, core, Running::Handler(cause), cost);
@@ -88,7 +88,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
             }
         }
         let number = state.number;
-        self.plan(ends, host, Event::Core(core as u16, number));
+        self.plan(ends, host, HostEvent::Core(core as u16, number));
     }
 
     /// What ran on a core has come to its end.
@@ -205,7 +205,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
                 match polls[queue].as_mut().filter(|poll| poll.budget == 0) {
                     Some(poll) => {
                         poll.budget = BUDGET;
-                        cores[core].softirqs.push_back(queue.into());
+                        cores[core].softirqs.push_back(queue);
                     }
                     None => cores[core].softirqs.push_front(queue),
                 }

@@ -60,7 +60,7 @@ pub struct Settings {
 
 /// What happens at a host. It is small, since a calendar of many hosts is long.
 #[derive(Clone, Copy, Debug)]
-enum Event {
+enum HostEvent {
     /// A frame may have reached it.
     Arrival,
     /// A frame may have reached the switch from it.
@@ -82,7 +82,7 @@ enum Event {
 }
 
 /// An event and the number of its host.
-type Occurrence = (u32, Event);
+type Occurrence = (u32, HostEvent);
 
 /// Hosts and a network.
 pub struct Simulation<S: Stack, O = ()> {
@@ -190,13 +190,13 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
         self.now = self.now.max(until);
     }
 
-    fn plan(&mut self, at: Instant, host: usize, event: Event) {
+    fn plan(&mut self, at: Instant, host: usize, event: HostEvent) {
         self.calendar.plan(at, (host as u32, event));
     }
 
-    fn handle(&mut self, host: usize, event: Event) {
+    fn handle(&mut self, host: usize, event: HostEvent) {
         match event {
-            Event::Forward => {
+            HostEvent::Forward => {
                 self.end_at[1][host] = None;
                 let mut touched = take(&mut self.touched);
                 self.network.forward(self.now, host, &mut touched);
@@ -204,7 +204,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
                 self.touched = touched;
                 self.watch(End::Switch(host));
             }
-            Event::Arrival => {
+            HostEvent::Arrival => {
                 self.end_at[0][host] = None;
                 while let Some(frame) = self.network.receive(self.now, host) {
                     self.hosts[host].device.receive(self.now, frame, &mut self.place);
@@ -213,38 +213,38 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
                 self.watch(End::Host(host));
                 self.settle(host, None);
             }
-            Event::Nic => {
+            HostEvent::Nic => {
                 if self.hosts[host].nic_at == Some(self.now) {
                     self.hosts[host].nic_at = None;
                 }
                 self.hosts[host].device.advance(self.now);
                 self.settle(host, None);
             }
-            Event::Sent => {
+            HostEvent::Sent => {
                 self.hosts[host].transmitted += 1;
                 self.hosts[host].device.transmitted(self.now);
                 self.settle(host, None);
             }
-            Event::Interrupt(core, cause) => {
+            HostEvent::Interrupt(core, cause) => {
                 self.interrupt(host, core.into(), cause);
                 self.settle(host, None);
             }
-            Event::Core(core, number) => {
+            HostEvent::Core(core, number) => {
                 let core = usize::from(core);
                 if self.hosts[host].cores[core].number == number {
                     self.ended(host, core);
                     self.settle(host, Some(core));
                 }
             }
-            Event::Timer => {
+            HostEvent::Timer => {
                 self.hosts[host].timer_at = None;
                 self.settle(host, None);
             }
-            Event::Napi(queue) => {
+            HostEvent::Napi(queue) => {
                 self.napi_timer(host, queue.into());
                 self.settle(host, None);
             }
-            Event::Room => {
+            HostEvent::Room => {
                 self.hosts[host].room_at = None;
                 let core = self.hosts[host].last_core;
                 self.send_in_softirq(host, core);
@@ -256,8 +256,8 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
     /// Looks at a cable when the next frame comes to its end.
     fn watch(&mut self, end: End) {
         let (kind, host, event) = match end {
-            End::Host(host) => (0, host, Event::Arrival),
-            End::Switch(host) => (1, host, Event::Forward),
+            End::Host(host) => (0, host, HostEvent::Arrival),
+            End::Switch(host) => (1, host, HostEvent::Forward),
         };
         let watched = &mut self.end_at[kind][host];
         if let Some(at) = self.network.next_arrival(end)
@@ -291,13 +291,13 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
             && nic_at.is_none_or(|planned| at < planned)
         {
             *nic_at = Some(at);
-            self.calendar.plan(at, (host as u32, Event::Nic));
+            self.calendar.plan(at, (host as u32, HostEvent::Nic));
         }
         if let Some(at) = stack.deadline(self.now)
             && timer_at.is_none_or(|planned| at < planned)
         {
             *timer_at = Some(at);
-            self.calendar.plan(at, (host as u32, Event::Timer));
+            self.calendar.plan(at, (host as u32, HostEvent::Timer));
         }
     }
 
@@ -311,7 +311,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
         if planned.is_none() {
             let at = Instant::from_nanos(room_at.as_nanos() - QUEUED.as_nanos());
             *planned = Some(at);
-            self.plan(at, host, Event::Room);
+            self.plan(at, host, HostEvent::Room);
         }
         false
     }
@@ -340,7 +340,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
         let end = self.network.send(begins, host, frame);
         if !self.hosts[host].device.is_silent() {
             let sent = self.network.free_at(host).max(self.now);
-            self.plan(sent, host, Event::Sent);
+            self.plan(sent, host, HostEvent::Sent);
         }
         self.watch(end);
     }

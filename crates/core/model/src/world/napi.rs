@@ -4,7 +4,7 @@ use base::time::{Duration, Instant};
 use nic::observer::Observer;
 
 use super::host::Host;
-use super::{Event, Simulation};
+use super::{HostEvent, Simulation};
 use crate::cpu::{BUDGET, Poll, Running};
 use crate::device::Cause;
 use crate::napi::{BusyPolling, EMPTY_POLL, PollingSession};
@@ -36,7 +36,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
     fn set_napi_timer(&mut self, host: usize, queue: usize, lasts: Duration) {
         let at = self.now + lasts;
         self.hosts[host].instances[queue].timer = Some(at);
-        self.plan(at, host, Event::Napi(queue as u16));
+        self.plan(at, host, HostEvent::Napi(queue as u16));
     }
 
     /// The timer of a queue has run out (`napi_watchdog`), unless it was set anew since.
@@ -161,7 +161,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
         let Host { costs, cores, .. } = &self.hosts[host];
         if self.machine.sleeps && cores[core].is_asleep(self.now, costs) {
             let at: Instant = self.now + Duration::from_nanos(costs.idle_exit as u64);
-            self.plan(at, host, Event::Interrupt(core as u16, cause));
+            self.plan(at, host, HostEvent::Interrupt(core as u16, cause));
         } else {
             self.interrupt(host, core, cause);
         }

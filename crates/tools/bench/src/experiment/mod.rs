@@ -74,8 +74,9 @@ impl Plan {
     /// The same, with hosts and agents that get at packets in this way, and `settings` of their
     /// interfaces.
     ///
-    /// A host that asks on a schedule, or at moments of its own as clients of memcached do, stays as
-    /// it is: it is the measuring instrument, and `epoll_wait` that polls is late for such a moment.
+    /// A host that asks on a schedule, or at moments of its own as clients of memcached do, stays
+    /// as it is: it is the measuring instrument, and `epoll_wait` that polls is late for such a
+    /// moment.
     #[must_use]
     pub fn with(mut self, polling: Polling, settings: &str) -> Self {
         let on_schedule = self.players.iter().find_map(|player| match &player.role {

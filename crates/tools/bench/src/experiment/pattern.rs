@@ -1,4 +1,4 @@
-//! Who talks to whom where an experiment has many hosts, or several processes on each.
+//! Which hosts talk to which where an experiment has many hosts, or several processes on each.
 
 use anyhow::{Result, bail, ensure};
 use schemars::JsonSchema;

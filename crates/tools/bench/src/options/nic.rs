@@ -99,7 +99,7 @@ options! {
         /// The ports that take the setting; the other one is `disabled`
         #[arg(value_enum)]
         ports: Ports,
-        /// What the hosts are made of, namespaces or uml; in the model how many there are, 2 to 1000
+        /// What the hosts are made of, namespaces or uml; in the model how many, 2 to 1000
         #[arg(value_name = "KIND|COUNT")]
         hosts: Hosts => only_in(&[HostKind::Namespaces, HostKind::Guests, HostKind::Model]),
         /// The NIC that guests find: virtio, or Intel's 82574L (e1000e), 82545GM (e1000) or

@@ -11,7 +11,7 @@ pub enum WorldKind {
     Live,
     /// Two hosts with kernels of their own, virtual time: exact, and the same in every run
     Virtual,
-    /// Hosts of many cores in simulated time, two or up to --hosts 1000: exact, soon, on any machine
+    /// Hosts of many cores in simulated time, up to --hosts 1000: exact, soon, on any machine
     Model,
 }
 

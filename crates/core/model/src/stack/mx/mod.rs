@@ -118,7 +118,7 @@ pub(crate) const fn nic_of(host: usize) -> NicId {
 /// The host whose NIC has this address.
 pub(crate) const fn host_of(nic: NicId) -> Option<usize> {
     match nic.0 {
-        [2, 0, 0, 0, high, low] => Some(u16::from_be_bytes([high, low]) as usize),
+        [2, 0, 0, 0, high, low] => Some((high as usize) << 8 | low as usize),
         _ => None,
     }
 }
