@@ -127,7 +127,7 @@ fn levels(waits: &[f64], noise: f64) -> Vec<f64> {
             to += 1;
         }
         let level = mode(&waits[from..to]).max(0.0);
-        levels.extend(std::iter::repeat_n(level, to - from));
+        levels.extend(core::iter::repeat_n(level, to - from));
         from = to;
     }
     levels

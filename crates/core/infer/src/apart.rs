@@ -16,7 +16,7 @@ const TOLERANCE: f64 = 0.25;
 
 /// Classes of distances: from one power of the square root of 2 to the next, in microseconds, from
 /// the least distance that shows an interrupt to the silence between trains.
-const CLASSES: std::ops::Range<i32> = 3..32;
+const CLASSES: core::ops::Range<i32> = 3..32;
 
 /// Fewer pairs in a class are chance: that most of twelve keep a distance by accident, where each
 /// does with one in five, happens four times in a thousand.
@@ -73,11 +73,11 @@ impl Distances {
     /// microseconds.
     pub(crate) fn shortest(&self) -> Option<f64> {
         let class = self.classes.iter().position(|(count, _)| *count >= PAIRS)?;
-        Some(upper(class) / std::f64::consts::SQRT_2)
+        Some(upper(class) / core::f64::consts::SQRT_2)
     }
 }
 
 /// The upper end of a class.
 fn upper(class: usize) -> f64 {
-    std::f64::consts::SQRT_2.powi(CLASSES.start + class as i32 + 1)
+    core::f64::consts::SQRT_2.powi(CLASSES.start + class as i32 + 1)
 }

@@ -228,7 +228,7 @@ fn choose(series: &Series, starters: &[Starter], thorough: bool) -> Choice {
     let mut costs: Vec<(f64, Fit)> = fits.into_iter().map(|fit| (fit.cost(noise), fit)).collect();
     costs.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (least, best) = costs[0].clone();
-    let family = |fit: &Fit| std::mem::discriminant(&fit.shape);
+    let family = |fit: &Fit| core::mem::discriminant(&fit.shape);
     let rival = costs.iter().find(|(_, fit)| family(fit) != family(&best));
     let margin = rival.map_or(0.0, |(cost, _)| cost - least);
     let rival = rival.map_or(Family::None, |(_, fit)| family_of(fit.shape));

@@ -32,7 +32,7 @@ const USUALLY_LATE: f64 = 0.5;
 /// Lateness is tried in steps of this share of the noise, from a deviation before its edge to two
 /// behind it.
 const LATE_STEP: f64 = 0.5;
-const LATES: std::ops::RangeInclusive<i32> = -2..=4;
+const LATES: core::ops::RangeInclusive<i32> = -2..=4;
 
 /// A poll's step and its neighbour's are not distinguished below this, in microseconds, however
 /// little noise there is; packets of one burst are as close.
@@ -105,7 +105,7 @@ impl Limited {
         let [early, middle, late] = RUNNING;
         let pending = [0.0, early, middle, late];
         let weights = [idle, (1.0 - idle) / 3.0, (1.0 - idle) / 3.0, (1.0 - idle) / 3.0];
-        std::array::from_fn(|at| {
+        core::array::from_fn(|at| {
             let expected = self.others * (span + pending[at] * self.usecs);
             (expected, weights[at] * (-expected).exp())
         })

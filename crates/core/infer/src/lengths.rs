@@ -85,8 +85,8 @@ fn give_up_worse(one: &mut Part, other: &mut Part) {
     }
 }
 
-fn kind<T>(of: &T) -> std::mem::Discriminant<T> {
-    std::mem::discriminant(of)
+fn kind<T>(of: &T) -> core::mem::Discriminant<T> {
+    core::mem::discriminant(of)
 }
 
 /// Takes those of `others` away that are `one` with some of `all`.

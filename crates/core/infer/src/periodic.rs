@@ -1,6 +1,6 @@
 //! A tick: releases that keep step with a clock which never stops.
 
-use std::f64::consts::TAU;
+use core::f64::consts::TAU;
 
 use crate::explanation::{Fit, MAX_HOLD, MIN_NOISE, Shape};
 use crate::series::Starter;

@@ -168,7 +168,7 @@ impl Plan {
     #[must_use]
     pub fn packets(&self) -> u32 {
         let mut plan = Self::new(self.abilities, 0);
-        std::iter::from_fn(|| plan.next_train()).map(|train| train.sends.len() as u32).sum()
+        core::iter::from_fn(|| plan.next_train()).map(|train| train.sends.len() as u32).sum()
     }
 
     fn stage(&self, number: u32) -> Option<Stage> {

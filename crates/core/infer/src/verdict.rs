@@ -1,6 +1,6 @@
 //! The verdict, and its parts.
 
-use std::fmt;
+use core::fmt;
 
 use crate::train::Length;
 

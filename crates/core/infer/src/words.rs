@@ -227,7 +227,7 @@ mod tests {
             alike: Vec::new(),
             or_program: false,
         };
-        let said = other_delay(&waking, std::slice::from_ref(&finding));
+        let said = other_delay(&waking, core::slice::from_ref(&finding));
         assert!(said.contains("look alike"), "{said}");
         let theirs = [Finding { place: Place::Theirs, ..finding }];
         assert!(other_delay(&waking, &theirs).starts_with("not a hold"));

@@ -1,11 +1,10 @@
-//! A moderation strategy from outside of Earmark, beside two of its own: a token bucket, in guests
-//! in virtual time, whose results repeat exactly.
+//! A moderation strategy from outside of Earmark, beside two of its own, in the model: the results
+//! repeat exactly, and no rights are needed.
 //!
 //! ```console
 //! $ cargo run --release -p earmark-bench --example own_strategy
 //! ```
 
-use anyhow::Result;
 use bench::compare::{open, run};
 use bench::experiment::Experiment;
 use bench::options::{ExperimentOptions, NicOptions, Text};
@@ -19,85 +18,58 @@ use nic::moderation::{
 use nic::time::{Duration, Instant};
 use report::progress::Progress;
 
-/// Up to `burst` interrupts at once, and one more every `interval`.
-#[derive(Clone, Debug)]
-struct TokenBucket {
-    burst: u32,
-    interval: Duration,
-    tokens: u32,
-    filled_at: Instant,
-    expires: Option<Instant>,
-}
+const WAIT: Duration = Duration::from_micros(20);
 
-impl TokenBucket {
-    fn wanted(&mut self, now: Instant, reason: Reason) -> Interrupt {
-        while self.tokens < self.burst && self.filled_at + self.interval <= now {
-            self.tokens += 1;
-            self.filled_at += self.interval;
-        }
-        if self.tokens > 0 {
-            return Some(reason);
-        }
-        self.expires = Some(self.filled_at + self.interval);
-        None
-    }
-}
+/// Interrupts at the second packet that waits, or [`WAIT`] after the first.
+#[derive(Clone, Debug, Default)]
+struct Pairs(Option<Instant>);
 
-impl Moderator for TokenBucket {
+impl Moderator for Pairs {
     fn dma_completed(&mut self, now: Instant, _: &Descriptor, _: u32) -> Interrupt {
-        self.wanted(now, Reason::Frames)
+        self.0.replace(now + WAIT).map(|_| Reason::Frames)
     }
 
-    fn timer_expired(&mut self, now: Instant) -> Interrupt {
-        self.expires.take().and_then(|_| self.wanted(now, Reason::Timer))
+    fn timer_expired(&mut self, _: Instant) -> Interrupt {
+        Some(Reason::Timer)
     }
 
-    fn host_rearmed(&mut self, now: Instant, unseen: &Unseen) -> Interrupt {
-        self.expires = None;
-        unseen.oldest.and_then(|_| self.wanted(now, Reason::Rearm))
+    fn host_rearmed(&mut self, _: Instant, unseen: &Unseen) -> Interrupt {
+        self.0 = unseen.oldest.map(|oldest| oldest + WAIT);
+        (unseen.packets > 1).then_some(Reason::Rearm)
     }
 
-    fn interrupt_raised(&mut self, now: Instant) {
-        if self.tokens == self.burst {
-            self.filled_at = now;
-        }
-        self.tokens = self.tokens.saturating_sub(1);
-        self.expires = None;
+    fn interrupt_raised(&mut self, _: Instant) {
+        self.0 = None;
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.expires
+        self.0
     }
 }
 
 #[derive(Debug)]
-struct TokenBuckets;
+struct PairsFactory;
 
-impl ModeratorFactory for TokenBuckets {
+impl ModeratorFactory for PairsFactory {
     fn name(&self) -> &'static str {
-        "token-bucket"
+        "pairs"
     }
 
-    fn build(&self, _: &Moderation, now: Instant) -> Box<dyn BoxedModerator> {
-        let (burst, interval) = (4, Duration::from_micros(100));
-        Box::new(TokenBucket { burst, interval, tokens: burst, filled_at: now, expires: None })
+    fn build(&self, _: &Moderation, _: Instant) -> Box<dyn BoxedModerator> {
+        Box::new(Pairs::default())
     }
 }
 
-fn main() -> Result<()> {
-    let settings =
-        ["disabled".parse()?, "throttle:100".parse()?, Moderation::custom(&TokenBuckets)];
-    let options = ExperimentOptions {
-        compare: Some(settings.map(Text).to_vec()),
-        duration: Some(0.1),
-        ..Default::default()
-    };
-    let (experiment, nic) = (Experiment::TcpRr, NicOptions::default());
+fn main() -> anyhow::Result<()> {
+    let settings = ["disabled".parse()?, "delay:20".parse()?, Moderation::custom(&PairsFactory)];
+    let compare = Some(settings.map(Text).to_vec());
+    let options = ExperimentOptions { compare, duration: Some(0.1), ..Default::default() };
+    let (experiment, nic) = (Experiment::Mixed, NicOptions::default());
     let asked = Run { experiment, world: None, nic, options };
-    let world = open(WorldKind::Virtual, &asked.nic, WorldKind::privilege([WorldKind::Virtual])?)?;
-    let turns = Turns::new(&asked, WorldKind::Virtual, 0)?;
-    let comparison = run(&turns, world, &Progress::new(true))?;
-    for ratio in &comparison.ratios {
+    let world = open(WorldKind::Model, &asked.nic, None)?;
+    let turns = Turns::new(&asked, WorldKind::Model, 0)?;
+    let ratios = run(&turns, world, &Progress::new(true))?.ratios;
+    for ratio in ratios.iter().filter(|ratio| ratio.to == "disabled") {
         println!(
             "{}: {} is {:.2} times {}",
             ratio.figure.title(),
