@@ -13,6 +13,7 @@ use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use base::quantiles::nearest_rank;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -48,12 +49,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let (took, cpu) = (began.elapsed().as_secs_f64(), cpu() - cpu_before);
     times.sort_unstable();
-    let quantile = |share: usize| times[times.len() * share / 100] as f64 / 1e3;
+    let quantile = |per_mille| nearest_rank(&times, per_mille).unwrap_or(0) as f64 / 1e3;
     let line = format!(
         "{{\"requests\": {}, \"seconds\": {took}, \"cpu_s\": {cpu}, \"p50_us\": {}, \"p99_us\": {}}}\n",
         times.len(),
-        quantile(50),
-        quantile(99),
+        quantile(500),
+        quantile(990),
     );
     Ok(std::fs::write(file, line)?)
 }

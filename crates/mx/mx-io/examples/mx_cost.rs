@@ -17,6 +17,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use base::quantiles::nearest_rank;
 use bytes::Bytes;
 use mx::config::Config;
 use mx::ids::PeerId;
@@ -348,8 +349,8 @@ fn rounds<E: Into<AnyError>>(
 
 fn percentiles(mut took: Vec<u64>) -> Value {
     took.sort_unstable();
-    let at = |part: usize| took[took.len() * part / 100];
-    json!({ "p10_ns": at(10), "p50_ns": at(50), "p99_ns": at(99) })
+    let at = |per_mille| nearest_rank(&took, per_mille);
+    json!({ "p10_ns": at(100), "p50_ns": at(500), "p99_ns": at(990) })
 }
 
 fn megabytes(took: Duration, bytes: usize) -> Value {

@@ -24,6 +24,7 @@ mod random_access;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use base::quantiles::median;
 use hosts::{Hosts, NAMES, run};
 use launch::{Mpi, Net};
 use serde_json::{Value, json};
@@ -182,5 +183,5 @@ fn figure(((what, bytes), nets): (&(String, u64), &BTreeMap<&'static str, Vec<f6
 fn spread(values: &[f64]) -> Value {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    json!({ "median": sorted[sorted.len() / 2], "least": sorted[0], "most": sorted[sorted.len() - 1] })
+    json!({ "median": median(values.iter().copied()), "least": sorted[0], "most": sorted[sorted.len() - 1] })
 }
