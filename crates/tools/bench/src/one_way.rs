@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use base::distribution::Distribution;
 use nic::moderation::Moderation;
+use report::numbers::signed;
 use workload::{Column, Record, Series, Timing};
 
 use crate::measurement::{OneWayDelays, OneWayMedians, Quantiles};
@@ -96,14 +97,19 @@ pub fn describe(halves: &[OneWayDelays]) -> Option<String> {
     let moved = |of: fn(&OneWayDelays) -> Option<Quantiles>| Some(of(after)?.p50 - of(before)?.p50);
     let round_trip = moved(|half| half.round_trip_us)?;
     let mut text = format!(
-        "From {} to {}, the round trip moved by {round_trip:+.1} us",
-        before.setting, after.setting
+        "From {} to {}, the round trip moved by {} us",
+        before.setting,
+        after.setting,
+        signed(round_trip, 1)
     );
     let parts = (moved(|h| h.request_us), moved(|h| h.response_us), moved(|h| h.offset_us));
     if let (Some(request), Some(response), Some(offset)) = parts {
         text += &format!(
-            ": the request half by {request:+.1} us, the response half by {response:+.1} us, and the \
-             offset that NTP computes by {offset:+.1} us"
+            ": the request half by {} us, the response half by {} us, and the offset that NTP \
+             computes by {} us",
+            signed(request, 1),
+            signed(response, 1),
+            signed(offset, 1)
         );
         let expected = (request - response) / 2.0;
         let is_half = (offset - expected).abs() <= (expected.abs() / 10.0).max(1.0);

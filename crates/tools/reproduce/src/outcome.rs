@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bench::environment::Environment;
+use report::numbers::signed;
 use report::panels::Picture;
 use serde::Serialize;
 
@@ -201,7 +202,7 @@ impl NumberOutcome {
     pub fn in_words(&self) -> [String; 3] {
         let [ours, nothing] =
             [self.ours, self.nothing].map(|it| it.map_or_else(|| "-".into(), number));
-        let difference = self.difference_percent.map(|percent| format!("{percent:+.1} %"));
+        let difference = self.difference_percent.map(|percent| format!("{} %", signed(percent, 1)));
         [ours, nothing, difference.unwrap_or_else(|| "-".into())]
     }
 }

@@ -1,5 +1,7 @@
 //! The front: settings that no other one beats in everything, and what the fastest of them cost.
 
+use report::numbers::signed;
+
 use super::figures::{Figures, Metric};
 
 /// What counts as no worse: figures within 2 %.
@@ -31,7 +33,13 @@ pub(crate) fn price(pick: &Figures, other: &Figures, other_name: &str) -> String
     if let Some(cpu) = pick.get(Metric::Cpu) {
         let mut part = Metric::Cpu.with_unit(cpu);
         if let Some(others) = other.get(Metric::Cpu) {
-            part += &format!(" of CPU time ({:+.2} against {other_name})", cpu - others);
+            // Apart by less than is measured, or less: that is no price.
+            part += &match signed(cpu - others, 2) {
+                more if more.starts_with('+') => {
+                    format!(" of CPU time ({more} against {other_name})")
+                }
+                _ => format!(" of CPU time, no more than {other_name}"),
+            };
         }
         parts.push(part);
     }
@@ -68,6 +76,8 @@ mod tests {
         let text = price(&figures(50.0, 0.9, 9_000.0), &figures(60.0, 0.5, 3_000.0), "rx-usecs 8");
         assert!(text.contains("9000 interrupts/s, 3.0 times as many as rx-usecs 8"), "{text}");
         assert!(text.contains("0.90 cores of CPU time (+0.40 against rx-usecs 8)"), "{text}");
+        let text = price(&figures(50.0, 0.001, 9.0), &figures(60.0, 0.01, 3.0), "rx-usecs 8");
+        assert!(text.contains("0.00 cores of CPU time, no more than rx-usecs 8"), "{text}");
         assert!(price(&Figures::default(), &Figures::default(), "x").contains("does not count"));
     }
 }

@@ -10,6 +10,7 @@ mod table;
 
 use std::io::{IsTerminal, stderr, stdout};
 
+use crate::numbers::rounded;
 pub use stream::Stream;
 pub use table::Table;
 
@@ -171,7 +172,7 @@ pub const NOTHING: &str = "-";
 
 /// A number with so many digits behind the point, or a dash.
 pub fn number(value: Option<f64>, digits: usize) -> String {
-    value.map_or_else(|| NOTHING.into(), |value| format!("{value:.digits$}"))
+    value.map_or_else(|| NOTHING.into(), |value| rounded(value, digits))
 }
 
 /// What tests of layouts share.
