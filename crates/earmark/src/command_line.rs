@@ -109,6 +109,32 @@ mod tests {
         command().debug_assert();
     }
 
+    /// The standard library's own errors are for programmers.
+    #[test]
+    fn no_option_answers_in_words_of_the_standard_library() {
+        fn each(command: &Command, path: &[String], wrong: &mut Vec<String>) {
+            for arg in command.get_arguments().filter(|arg| arg.get_action().takes_values()) {
+                let mut words = path.to_vec();
+                words.extend(arg.get_long().map(|long| format!("--{long}=?")));
+                if arg.get_long().is_none() {
+                    words.push("?".to_owned());
+                }
+                let Err(error) = parse(words.iter()) else { continue };
+                let text = error.to_string();
+                let is_raw = ["invalid digit", "literal", "syntax", "provided string", "parse "];
+                if is_raw.iter().any(|raw| text.contains(raw)) {
+                    wrong.push(format!("{}: {text}", words.join(" ")));
+                }
+            }
+            for below in command.get_subcommands() {
+                each(below, &[path, &[below.get_name().to_owned()]].concat(), wrong);
+            }
+        }
+        let mut wrong = Vec::new();
+        each(&command(), &["earmark".to_owned()], &mut wrong);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
     /// The documents for users, by name.
     fn documents() -> Vec<(String, String)> {
         let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));

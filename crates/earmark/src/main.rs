@@ -21,6 +21,7 @@ use anyhow::{Context, Result};
 
 use bench::{agent, scenario};
 use cli::{Command, LabCommand};
+use report::names::did_you_mean;
 use report::{errln, outln, output};
 
 fn main() -> ExitCode {
@@ -121,7 +122,7 @@ fn no_page(name: &str, within: &clap::Command) -> String {
     let known: Vec<&str> = known.map(clap::Command::get_name).collect();
     match known[..] {
         [] => format!("`{}` has no command {name}; drop it", within.get_name()),
-        _ => format!("no command {name}; there are {}", known.join(", ")),
+        _ => format!("no command {name}; {}", did_you_mean(name, known.into_iter(), None)),
     }
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::command::code;
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, bail};
 use base::quantity::Unit;
 use clap::Args;
 use netdev::{Root, device_name};
@@ -34,7 +34,8 @@ pub(crate) struct ExplainArgs {
     #[arg(long, default_value_t = 64, value_name = "BYTES", value_parser = bytes)]
     pub(crate) size: usize,
     /// Requests a second, one at a time
-    #[arg(long, default_value_t = 500.0, value_name = "PER-SECOND")]
+    #[arg(long, default_value_t = 500.0, value_name = "PER_SECOND")]
+    #[arg(value_parser = number(Unit::PerSecond, 1.0..=100_000.0))]
     pub(crate) rate: f64,
     /// Print the result as JSON
     #[arg(long)]
@@ -47,7 +48,6 @@ pub(crate) struct ExplainArgs {
 /// Does what `args` say; the exit status is that of the program, if one is run.
 pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode> {
     let ExplainArgs { duration, rate, .. } = *args;
-    ensure!((1.0..=100_000.0).contains(&rate), "--rate is 1 to 100000 requests a second");
     if !args.program.is_empty() {
         let status = program::explain(&args.program, duration, |report| {
             // The program has standard output to itself, unless JSON was asked for.

@@ -9,7 +9,8 @@ use anyhow::{Result, bail, ensure};
 use crate::cli::{NicArgs, NicCommand};
 use base::quantiles::Quantiles;
 use labctl::client::{Labs, ask, choose, labs};
-use labctl::{AttachmentState, LaneState, PortState, QueueState, Request};
+use labctl::{AttachmentState, LaneState, PortState, QueueState, Request, SETTINGS};
+use report::names::did_you_mean;
 use report::terminal::number;
 use report::terminal::{Stream, Width};
 use report::{errln, json, outln};
@@ -46,6 +47,11 @@ pub(crate) fn run(args: &NicArgs) -> Result<()> {
                 "settings are pairs of name and value; `{}` has no value",
                 settings.last().map_or("", String::as_str)
             );
+            let unknown = settings.iter().step_by(2).find(|it| !SETTINGS.contains(&it.as_str()));
+            if let Some(name) = unknown {
+                let known = did_you_mean(name, SETTINGS.into_iter(), None);
+                bail!("no setting is called {name}; {known}");
+            }
             let pairs = settings.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone()));
             let request =
                 Request::Set { port: port.clone(), queue: *queue, settings: pairs.collect() };

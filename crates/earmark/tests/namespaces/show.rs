@@ -117,6 +117,7 @@ fn show__without_a_device__has_a_line_for_each() {
         for command in ["show", "watch"] {
             let words = ["no network device", "there are: lo, one, tap, two"];
             on(&host, &format!("{command} {name}")).refused(&words);
+            on(&host, &format!("{command} tpa")).refused(&["is tap meant?"]);
         }
     }
 }

@@ -49,7 +49,22 @@ fn every_command_has_a_manual_page() {
     assert!(names.len() > 20, "{names:?}");
     for name in names {
         let page = fs::read_to_string(directory.file(&format!("earmark-{name}.1"))).unwrap();
-        assert!(page.contains(".SH SYNOPSIS"), "{page}");
+        assert!(page.contains(".SH SYNOPSIS") && page.contains("Examples:"), "{page}");
+        assert_eq!(run(&["man", &name]).output(), page);
+    }
+    let nested = fs::read_to_string(directory.file("earmark-nic-set.1")).unwrap();
+    assert_eq!(run(&["man", "nic", "set"]).output(), nested);
+    assert_eq!(run(&["man"]).output(), fs::read_to_string(directory.file("earmark.1")).unwrap());
+    // Every page that one of them names is there.
+    for file in directory.names() {
+        let page = fs::read_to_string(directory.file(&file)).unwrap().replace('\\', "");
+        for named in page.split("(1)").filter_map(|text| text.split_whitespace().next_back()) {
+            let is_page = named.starts_with("earmark-");
+            assert!(
+                !is_page || directory.names().contains(&format!("{named}.1")),
+                "{file}: {named}"
+            );
+        }
     }
 }
 

@@ -9,7 +9,14 @@ use crate::support::{Directory, EARMARK, output, refuses, run, run_line};
 fn unknown_words_are_answered_with_the_known_ones() {
     refuses(&[
         ("bench tcp-r", &["tcp-r", "tcp-rr", "invalid-frames"]),
-        ("bench ping --strategy dealy:5", &["dealy:5", "no such strategy", "delay"]),
+        ("bench ping --strategy dealy:5", &["dealy:5", "no such strategy", "is delay meant?"]),
+        ("bench ping --compare delay:5,marked+trottle:5", &["is throttle meant?"]),
+        ("show lo --check low-latncy", &["low-latncy", "is low-latency meant?"]),
+        ("scenario mxed", &["is mixed meant?"]),
+        ("nic set b0 rx-usec 5", &["no setting is called rx-usec", "is rx-usecs meant?"]),
+        ("apply lo rx-usec 5", &["is rx-usecs meant?"]),
+        ("man tun", &["no command tun", "is tune meant?"]),
+        ("man nic sett", &["is set meant?"]),
         ("bench ping --mark tcp-push", &["tcp-push", "tcp-psh", "length"]),
         ("bench ping --world lab", &["--world", "live"]),
         ("bench ping --wait idle", &["idle", "sleep, precise, spin"]),

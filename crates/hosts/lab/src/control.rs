@@ -19,7 +19,7 @@ use nic::moderation::{
     Coalesce, MAX_RX_FRAMES, MAX_RX_USECS, Marks, Moderation, Profile, Reason, TimerKind,
 };
 
-use labctl::{AttachmentState, LaneState, PREFIX, PortState, QueueState, Reply, Request};
+use labctl::{AttachmentState, LaneState, PREFIX, PortState, QueueState, Reply, Request, SETTINGS};
 use sys::peer::{self, Credentials};
 use sys::seed::seed;
 use sys::streams::{read_line, write_full};
@@ -33,6 +33,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Serves a lab's control sockets until it is dropped; their names are free again then.
 #[derive(Debug)]
 pub struct Server {
+    name: String,
     sockets: Vec<(UnixListener, JoinHandle<()>)>,
 }
 
@@ -62,7 +63,7 @@ impl Server {
         for host in hosts {
             listeners.push(host.enter_net(bind)??);
         }
-        let mut server = Self { sockets: Vec::new() };
+        let mut server = Self { name, sockets: Vec::new() };
         let instance = seed();
         for listener in listeners {
             let (plane, ours) = (Arc::downgrade(plane), listener.try_clone()?);
@@ -73,6 +74,11 @@ impl Server {
             server.sockets.push((ours, thread));
         }
         Ok(server)
+    }
+
+    /// The name of the lab.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 }
 
@@ -246,10 +252,7 @@ fn read_parameter(change: &mut Coalesce, name: &str, value: &str) -> Result<()> 
         ("adaptive-rx", "on") => change.adaptive_rx = Some(true),
         ("adaptive-rx", "off") => change.adaptive_rx = Some(false),
         ("adaptive-rx", _) => bail!("adaptive-rx {value}: on or off"),
-        _ => bail!(
-            "no setting is called {name}; there are strategy, rx-usecs, rx-frames, adaptive-rx, mark, \
-             lane, link"
-        ),
+        _ => bail!("no setting is called {name}; there are {}", SETTINGS.join(", ")),
     }
     Ok(())
 }

@@ -19,6 +19,10 @@ use std::collections::BTreeMap;
 /// What abstract sockets of labs are called, before the name of the lab.
 pub const PREFIX: &str = "earmark/lab/";
 
+/// The settings of a port that [`Request::Set`] changes.
+pub const SETTINGS: [&str; 7] =
+    ["strategy", "rx-usecs", "rx-frames", "adaptive-rx", "mark", "lane", "link"];
+
 /// What a client asks.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

@@ -13,6 +13,7 @@ use crate::experiment::Experiment;
 use crate::options::{ExperimentOptions, NicOptions};
 use crate::suggestions::SuggestedValues;
 use crate::world::WorldKind;
+use report::names::remark;
 use sys::files::read_text;
 
 /// Those that come with Earmark.
@@ -103,7 +104,8 @@ impl Scenario {
         }
         read_text(Path::new(name), LARGEST).with_context(|| {
             let names = BUILT_IN.map(|(name, _)| name).join(", ");
-            format!("read scenario {name}; built in are {names}")
+            let meant = remark(name, BUILT_IN.iter().map(|(name, _)| *name));
+            format!("read scenario {name}; built in are {names}{meant}")
         })
     }
 

@@ -8,13 +8,36 @@ pub fn did_you_mean<'a>(
     others: Option<&'a str>,
 ) -> String {
     let names: Vec<&str> = names.collect();
-    let distance = |name: &&&str| strsim::damerau_levenshtein(name, text);
-    // A word that is far from all of them says nothing.
-    match names.iter().min_by_key(distance).filter(|name| distance(name) * 2 <= text.len()) {
+    match nearest(text, names.iter().copied()) {
         Some(name) => format!("is {name} meant?"),
         None => {
             let all: Vec<&str> = names.into_iter().chain(others).collect();
             format!("there are {}", all.join(", "))
         }
+    }
+}
+
+/// The name that is meant by one that is none of `names`, if it is near enough to one.
+pub fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let distance = |name: &&str| strsim::damerau_levenshtein(name, text);
+    // A word that is far from all of them says nothing.
+    names.min_by_key(distance).filter(|name| distance(name) * 2 <= text.len())
+}
+
+/// The same as a remark behind a message; empty if no name is near.
+pub fn remark<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> String {
+    nearest(text, names).map_or_else(String::new, |name| format!("; is {name} meant?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_near_is_meant() {
+        let names = || ["delay", "throttle", "disabled"].into_iter();
+        assert_eq!(nearest("dealy", names()), Some("delay"));
+        assert_eq!(remark("trottle", names()), "; is throttle meant?");
+        assert_eq!(remark("eth0", names()), "");
     }
 }

@@ -11,6 +11,7 @@ use netdev::setters::{Setter, Setters, Traits, read_setters};
 use netdev::{
     DeviceError, DeviceFiles, Root, list_devices, names_in_proc_net_dev, read_device, read_machine,
 };
+use report::names::remark;
 use sys::files::Tree;
 
 use super::delays::delays_of;
@@ -44,7 +45,8 @@ pub fn nics(root: &Root) -> Result<Vec<String>> {
 /// That there is no such device, and which there are.
 pub(crate) fn no_device(root: &Root, name: &str) -> anyhow::Error {
     let names = all_devices(root).unwrap_or_default();
-    anyhow!("no network device {name} here; there are: {}", names.join(", "))
+    let meant = remark(name, names.iter().map(String::as_str));
+    anyhow!("no network device {name} here; there are: {}{meant}", names.join(", "))
 }
 
 impl Report {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
+use report::names::remark;
 use report::terminal::Width;
 use report::{errln, json, outln};
 use show::Lines;
@@ -42,7 +43,8 @@ pub(super) fn policy(name: &str) -> Result<Policy, ExitCode> {
         }
         let text = read_text(Path::new(name), LARGEST).with_context(|| {
             let names = BUILT_IN.map(|(name, _)| name).join(", ");
-            format!("read policy {name}; those that come with Earmark are {names}")
+            let meant = remark(name, BUILT_IN.iter().map(|(name, _)| *name));
+            format!("read policy {name}; those that come with Earmark are {names}{meant}")
         })?;
         Policy::parse(&text).with_context(|| format!("read policy {name}"))
     };
