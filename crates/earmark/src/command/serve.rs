@@ -21,6 +21,7 @@ pub(crate) fn run(sockets: [&Path; 2], options: &NicOptions) -> Result<()> {
     let mut signals = register(ENDING, Signals::new).context("take signals")?;
     let moderation = options.only_setting(USUAL_SETTING)?;
     let served = Served::start(sockets, options, moderation)?;
+    let name = served.name();
     let [a, b] = sockets.map(Path::display);
     let text = format!(
         "\
@@ -33,7 +34,8 @@ Connect a vhost-user frontend to each, for example:
   DPDK     --in-memory --single-file-segments --no-pci --vdev=net_virtio_user0,path={a}
   UML      virtio_uml.device={a}:1
 
-`earmark nic show` tells who is there, `earmark nic set b0 rx-usecs 50` changes a port; Ctrl-C ends.
+This NIC is lab {name}: `earmark nic --lab {name} show` prints who is there, and `earmark nic --lab
+{name} set b0 rx-usecs 50` changes a port. Ctrl-C ends it.
 "
     );
     // Standard output may be closed, which is no reason to end.

@@ -20,7 +20,9 @@ impl Cache {
     /// The cache of this user; its directory need not exist yet. Kernels of a suite have one of
     /// their own, so guests run them only where they are named.
     pub(super) fn open(suite: Option<&Suite>) -> Result<Self> {
-        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        // Relative ones do not count (XDG Base Directory Specification).
+        let absolute = |value: &std::ffi::OsString| Path::new(value).is_absolute();
+        let variable = |name| std::env::var_os(name).filter(absolute);
         let base = match (variable("XDG_CACHE_HOME"), variable("HOME")) {
             (Some(cache), _) => PathBuf::from(cache),
             (None, Some(home)) => Path::new(&home).join(".cache"),

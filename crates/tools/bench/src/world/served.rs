@@ -22,7 +22,7 @@ use lab::control::Server;
 /// A NIC that waits for guests.
 pub struct Served {
     // Dropped in this order: who asks the plane, the plane, and last the files.
-    _control: Server,
+    control: Server,
     plane: Arc<Handle>,
     pcap: Option<PathBuf>,
     _sockets: Vec<Socket>,
@@ -46,7 +46,12 @@ impl Served {
         let (ports, lanes) = (options.ports.unwrap_or(Ports::Both), options.lanes(moderation));
         plane.call(move |plane| setup::set(plane, ports, moderation, &lanes))?;
         let control = Server::start(options.name.as_deref(), &plane, &[])?;
-        Ok(Self { _control: control, plane, pcap: options.pcap.clone(), _sockets: sockets })
+        Ok(Self { control, plane, pcap: options.pcap.clone(), _sockets: sockets })
+    }
+
+    /// What `earmark nic --lab` calls it.
+    pub fn name(&self) -> &str {
+        self.control.name()
     }
 
     /// Ends the NIC; the capture, if there is one, is complete afterwards.
