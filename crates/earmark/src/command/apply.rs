@@ -8,6 +8,7 @@ use clap::Args;
 use netdev::{Root, device_name};
 use serde::Serialize;
 
+use super::mpirun::quoted;
 use bench::options::duration;
 use labctl::client::port_here;
 use report::{errln, json, outln, output};
@@ -67,14 +68,17 @@ impl DeviceArgs {
         at
     }
 
-    /// What names the lab on another command line.
+    /// What names lab and journals on another command line.
     #[must_use]
-    pub(crate) fn lab_flag(&self) -> String {
-        match self.lab.as_deref() {
+    pub(crate) fn flags(&self) -> String {
+        let lab = match self.lab.as_deref() {
             None => String::new(),
             Some("") => " --lab".into(),
             Some(lab) => format!(" --lab={lab}"),
-        }
+        };
+        let place = self.state_dir.as_ref();
+        let place = place.map(|it| format!(" --state-dir {}", quoted(&it.to_string_lossy())));
+        lab + &place.unwrap_or_default()
     }
 }
 
@@ -191,11 +195,10 @@ fn way_back(name: &str, at: &DeviceArgs, before: &State, took: &[SettingResult])
         .iter()
         .map(|(setting, value)| format!("{setting} {value}"))
         .collect();
-    let lab = at.lab_flag();
     if words.is_empty() {
         return "nothing was changed".into();
     }
-    format!("earmark rollback {name}{lab}   (that is {})", words.join(" "))
+    format!("earmark rollback {name}{}   (that is {})", at.flags(), words.join(" "))
 }
 
 fn print(
@@ -220,7 +223,7 @@ fn print(
         return Ok(());
     }
     if let Some(seconds) = args.confirm_within {
-        to_confirm(&args.device, "", seconds);
+        to_confirm(&args.device, &args.at.flags(), seconds);
     }
     outln!("way back: {way_back}");
     Ok(())
@@ -247,7 +250,8 @@ pub(crate) fn confirm(args: &RollbackArgs) -> Result<()> {
         journal.keep(trying.changed);
         store.write(&journal, &held)?;
         output::settled();
-        outln!("{}: kept; way back: earmark rollback {0}", journal.device.name);
+        let (name, flags) = (&journal.device.name, args.at.flags());
+        outln!("{name}: kept; way back: earmark rollback {name}{flags}");
         confirmed += 1;
     }
     // What was confirmed in time is kept by now, and what was not is undone; journals that cannot
@@ -264,19 +268,49 @@ pub(crate) fn confirm(args: &RollbackArgs) -> Result<()> {
 pub(crate) fn rollback(args: &RollbackArgs) -> Result<()> {
     let store = Store::find(args.at.state_dir.as_deref())?;
     let (meant, mut failed) = journals(&store, args)?;
-    let mut undone = 0;
+    let (mut undone, mut elsewhere) = (0, None);
     for journal in meant {
         match roll_back(&store, &journal) {
-            Ok(done) => undone += u32::from(done),
+            Ok(true) => undone += 1,
+            Ok(false) => elsewhere = Some(journal.device.name),
             Err(error) => failed.push(format!("{error:#}")),
         }
+    }
+    // One that has the same name here may be meant.
+    let is_here = || args.device.as_ref().is_some_and(|name| device::open(name, None).is_ok());
+    if let Some(name) = elsewhere.filter(|_| undone == 0 && !is_here()) {
+        failed.push(format!("nothing was undone: the change of {name} is in force there"));
     }
     if !failed.is_empty() {
         bail!("{}", failed.join("; "));
     }
     if undone == 0 {
+        if let Some(name) = &args.device {
+            device::open(name, args.at.lab.as_deref())?;
+        }
+        check_others(&store, args)?;
         let what = args.device.as_deref().unwrap_or("any device");
         outln!("Earmark has changed nothing of {what} since the machine was started");
+    }
+    Ok(())
+}
+
+/// Refuses to say that nothing is changed where a change is in force whose journal is at another of
+/// the usual places: that of root, or that of a user.
+fn check_others(store: &Store, args: &RollbackArgs) -> Result<()> {
+    for other in Store::usual().into_iter().filter(|it| it.directory() != store.directory()) {
+        let journals = journals(&other, args)?.0;
+        // A journal of another network may have the same name.
+        let is_here = |it: &&Journal| matches!(device::reopen(&it.device), Ok(Reopened::Here(_)));
+        let mut changed = journals.iter().filter(|it| !it.first().0.is_empty());
+        let Some(journal) = changed.find(is_here) else { continue };
+        bail!(
+            "nothing is changed by {}, but {} was changed by another Earmark; call: earmark rollback {1} \
+             --state-dir {}",
+            store.directory().display(),
+            journal.device.name,
+            quoted(&other.directory().to_string_lossy())
+        );
     }
     Ok(())
 }

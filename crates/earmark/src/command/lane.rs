@@ -182,7 +182,7 @@ fn print(
     made: Made,
 ) -> Result<()> {
     let name = &args.device;
-    let way_back = format!("earmark lane {name} --remove");
+    let way_back = format!("earmark lane {name} --remove{}", args.at.flags());
     if args.json {
         return json::print(&Printed {
             device: name,
@@ -216,7 +216,7 @@ fn print(
         return Ok(());
     }
     if let Some(seconds) = args.confirm_within {
-        to_confirm(name, "", seconds);
+        to_confirm(name, &args.at.flags(), seconds);
     }
     outln!("way back: {way_back}");
     Ok(())

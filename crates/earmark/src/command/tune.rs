@@ -24,7 +24,7 @@ use tune::Recommendation;
 use tune::Request;
 use tune::TunedWorld;
 use tune::Workload;
-use tune::device::TunedDevice;
+use tune::device::{DeviceKind, TunedDevice, is_unpolled};
 use tune::lone;
 use tune::peer::CodeArgs;
 use tune::transaction::check;
@@ -265,12 +265,16 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
 
 fn on_device(args: &TuneArgs, goal: Option<Goal>) -> Result<Recommendation> {
     args.at.may_change(&args.device)?;
+    if args.peer.is_some() {
+        args.code.code()?;
+    }
     let (store, device) = args.at.open(&args.device)?;
     let device = device.as_ref();
     let before = args.before(device)?;
     // A lone request of the workload would get no answer.
     let now = before.only(|setting| setting == Setting::RxUsecs);
     lone::check(device, &Change(now.0.into_iter().collect()))?;
+    let before = tunable(device, before);
     let space = args.space(&before, lone::may_wait(device, &before))?;
     for Text(change) in &args.among {
         check(device, change).with_context(|| format!("--among '{change}'"))?;
@@ -285,7 +289,7 @@ fn on_device(args: &TuneArgs, goal: Option<Goal>) -> Result<Recommendation> {
     }
     ensure!(
         !space.axes.is_empty() || !args.among.is_empty(),
-        "{} ({}) has nothing to tune: no rx-usecs, no rx-frames, no NAPI deferral",
+        "{} ({}) has nothing to tune: no rx-usecs, no rx-frames, no NAPI that could defer interrupts",
         args.device,
         device.driver()
     );
@@ -307,6 +311,17 @@ fn on_device(args: &TuneArgs, goal: Option<Goal>) -> Result<Recommendation> {
     let recommendation = tune::tune_device(&request, device, &store, &play, &mut step);
     progress.finish();
     recommendation
+}
+
+/// What of a device's state a search may change to some end: nothing is deferred where no NAPI
+/// instance polls.
+fn tunable(device: &dyn TunedDevice, state: State) -> State {
+    let identity = device.identity();
+    if identity.kind != DeviceKind::Interface || !is_unpolled(&identity.name) {
+        return state;
+    }
+    let of_polls = [Setting::GroFlushTimeout, Setting::NapiDeferHardIrqs, Setting::Threaded];
+    state.only(|setting| !of_polls.contains(&setting))
 }
 
 /// The same on a NIC of ours in a world of its own, of which nothing is left.
@@ -358,13 +373,13 @@ fn print(args: &TuneArgs, found: &Recommendation) -> Result<ExitCode> {
     outln!("{}", found.table(width));
     found.sentences().iter().for_each(|line| outln!("{}", width.wrap(line)));
     found.took.iter().for_each(|took| outln!("{}: {}", found.subject.device, took.describe()));
-    let lab = args.at.lab_flag();
+    let flags = args.at.flags();
     let name = &args.device;
     match (found.applied, args.confirm_within) {
-        (true, Some(seconds)) => to_confirm(name, &lab, seconds),
+        (true, Some(seconds)) => to_confirm(name, &flags, seconds),
         (true, None) => {
-            outln!("in force; way back: earmark rollback {name}{lab}");
-            if lab.is_empty() {
+            outln!("in force; way back: earmark rollback {name}{flags}");
+            if args.at.lab.is_none() {
                 outln!("to keep it after a restart: earmark persist {name}");
             }
         }

@@ -270,7 +270,7 @@ fn interfaces_are_changed_and_put_back() {
         ("three rx-usecs 5", "no device three here; look at: ip link"),
         ("../one rx-usecs 5", "`../one` is no name of a device"),
         ("one threaded off queue:0:rx-usecs 0", "its driver does not offer this"),
-        ("one queue:0:irq-suspend-timeout 0", "one has no NAPI instances now"),
+        ("two queue:0:irq-suspend-timeout 0", "two has no NAPI instances now"),
         ("one threaded off sysctl:vm.swappiness 5", "the names begin with net."),
         ("one sysctl:net.core.nothing 5", "No such file or directory"),
         ("one sysctl:net.ipv4.tcp_congestion_control 5", "which is no number"),
@@ -541,4 +541,20 @@ fn a_journal_that_cannot_be_read_keeps_no_other_device_from_its_way_back() {
     assert_eq!(ended.output(), printed, "{ended:?}");
     let words = "net+1+zero.journal; put the device right by hand";
     assert_eq!(ended.stderr.matches(words).count(), 3, "{ended:?}");
+}
+
+#[test]
+fn rollback__that_undoes_nothing__is_an_error_where_that_is_not_what_was_meant() {
+    needs!("network");
+    let directory = Directory::new();
+    let run = |script: &str| in_network(&directory, script);
+    run("earmark rollback eth9").refused(&["no device eth9"]);
+    run("earmark rollback oen").refused(&["no device oen", "is one meant?"]);
+    run("earmark rollback one").says(&["changed nothing of one"]);
+    let elsewhere = "mkdir -m 700 run run/earmark; export XDG_RUNTIME_DIR=$PWD/run
+         earmark apply one gro-flush-timeout 20us --state-dir run/earmark";
+    let ended = run(&format!("{elsewhere}; earmark rollback one"));
+    assert!(ended.stdout.contains("earmark rollback one --state-dir run/earmark"), "{ended:?}");
+    assert!(ended.stderr.contains("one was changed by another Earmark; call"), "{ended:?}");
+    assert_eq!(ended.code, 1);
 }

@@ -21,14 +21,15 @@ pub(crate) fn on_host(host: &Host, command: &mut Command) -> Ended {
     host.output(command).unwrap().into()
 }
 
-/// Runs a script in a network namespace of its own, with a pair of devices, `one` and `two`, and a
-/// TAP device, `tap`. None of the machine's can be reached from there.
+/// Runs a script in a network namespace of its own, with a pair of devices, `one`, which NAPI polls,
+/// and `two`, which it does not, and a TAP device, `tap`. None of the machine's can be reached from
+/// there.
 #[track_caller]
 pub(crate) fn in_network(state: &Directory, script: &str) -> Ended {
     let script = format!(
         "set -e; mount -t sysfs sysfs /sys
          ip link add one type veth peer name two; ip link set one up; ip link set two up
-         ip tuntap add tap mode tap; ip link set tap up
+         ethtool -K one gro on; ip tuntap add tap mode tap; ip link set tap up
          earmark() {{ {EARMARK} \"$@\"; }}
          {script}"
     );

@@ -59,7 +59,7 @@ fn missing(what: &str) -> Option<String> {
     let is_root = rustix::process::geteuid().is_root();
     match what {
         "root" => (!is_root).then(|| "no root: sudo -E cargo test".to_owned()),
-        "network" => missing("root").or_else(|| missing("ip")).or_else(|| missing("unshare")),
+        "network" => ["root", "ip", "unshare", "ethtool"].into_iter().find_map(missing),
         "lab" => {
             let is_there = Path::new("/dev/net/tun").exists();
             (!is_there).then(|| "no /dev/net/tun: sudo modprobe tun".to_owned())

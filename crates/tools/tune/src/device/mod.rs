@@ -11,6 +11,7 @@ mod steering;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
+pub use napi::is_unpolled;
 pub use open::{name_now, open, reopen};
 
 use super::setting::{Change, Setting, State};

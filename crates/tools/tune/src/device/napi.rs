@@ -10,6 +10,13 @@ use netdev::netdev::{Direction, Napi, NapiChange, Netdev, Queue, Threaded};
 
 use crate::setting::{Setting, Value};
 
+/// Whether the kernel says that no NAPI instance polls an interface, so that nothing can be
+/// deferred there. False where it does not say (before Linux 6.7).
+pub fn is_unpolled(device: &str) -> bool {
+    let napis = Netdev::open().and_then(|netdev| netdev.napis(device));
+    napis.is_ok_and(|napis| napis.is_empty())
+}
+
 #[derive(Debug)]
 pub(super) struct Napis {
     netdev: Netdev,

@@ -55,6 +55,19 @@ impl Store {
         Ok(store)
     }
 
+    /// The directories where journals usually are, of root and of users, as far as they are there
+    /// and can be read.
+    pub fn usual() -> Vec<Self> {
+        let users = std::fs::read_dir("/run/user").into_iter().flatten().flatten();
+        let users = users.map(|user| user.path().join("earmark"));
+        let named = std::env::var_os(DIRECTORY_VARIABLE).map(PathBuf::from);
+        let own = std::env::var_os("XDG_RUNTIME_DIR").map(|run| Path::new(&run).join("earmark"));
+        let all = users.chain(named).chain(own).chain([PathBuf::from(OF_ROOT)]);
+        let all = all
+            .filter_map(|directory| Some(Self { directory: std::path::absolute(directory).ok()? }));
+        all.filter(|store| matches!(store.open(), Ok(Some(_)))).collect()
+    }
+
     /// The directory of the journals, absolute.
     pub fn directory(&self) -> &Path {
         &self.directory
