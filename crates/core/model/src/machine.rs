@@ -17,10 +17,11 @@ use serde::{Deserialize, Deserializer};
 use toml::{Table, Value};
 
 /// The machines that come with the crate, by name.
-const KNOWN: [(&str, &str); 3] = [
+const KNOWN: [(&str, &str); 4] = [
     ("ideal", include_str!("../machines/ideal.toml")),
     ("server", include_str!("../machines/server.toml")),
     ("clovertown", include_str!("../machines/clovertown.toml")),
+    ("e1000", include_str!("../machines/e1000.toml")),
 ];
 
 /// A machine: all hosts of a model are alike.

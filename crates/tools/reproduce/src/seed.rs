@@ -103,6 +103,9 @@ pub struct DocumentPart {
     pub title: String,
     /// What was measured, and how it is here.
     pub about: String,
+    /// The world that it is played in, if that is not the document's.
+    #[serde(default)]
+    pub world: Option<WorldKind>,
     /// Constants of its runs alone, or of some of them.
     #[serde(default, rename = "constant")]
     pub constants: Vec<PartConstant>,
@@ -356,10 +359,11 @@ impl Seed {
         if quick {
             shorten(&mut options);
         }
-        let command = command(run.experiment, self.world, &nic, &options);
+        let world = part.world.unwrap_or(self.world);
+        let command = command(run.experiment, world, &nic, &options);
         let run = Run {
             experiment: run.experiment,
-            world: Some(self.world),
+            world: Some(world),
             nic: NicOptions::deserialize(nic).with_context(place)?,
             options: ExperimentOptions::deserialize(options).with_context(place)?,
         };
