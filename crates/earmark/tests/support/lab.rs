@@ -21,9 +21,9 @@ pub(crate) fn on_host(host: &Host, command: &mut Command) -> Ended {
     host.output(command).unwrap().into()
 }
 
-/// Runs a script in a network namespace of its own, with a pair of devices, `one`, which NAPI polls,
-/// and `two`, which it does not, and a TAP device, `tap`. None of the machine's can be reached from
-/// there.
+/// Runs a script in a network namespace of its own, with a pair of devices, `one`, which NAPI
+/// polls, and `two`, which it does not, and a TAP device, `tap`. None of the machine's can be
+/// reached from there.
 #[track_caller]
 pub(crate) fn in_network(state: &Directory, script: &str) -> Ended {
     let script = format!(
