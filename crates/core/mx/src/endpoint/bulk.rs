@@ -79,7 +79,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let header = Header { ask: job.wanted == 0, ..header };
         let written =
             self.write_bulk(&header, &body, (region.send, offset), (first, payload), out)?;
-        self.put_back(job, false);
+        self.put_back(job);
         self.went_out(id, FrameType::Reply, false, written, payload)
     }
 

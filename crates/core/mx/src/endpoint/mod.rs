@@ -78,8 +78,6 @@ struct Sending<S> {
     context: u64,
     /// It ends when the message was received, not when it was accepted.
     synchronous: bool,
-    /// No answer is to be made of it yet.
-    is_held: bool,
     is_complete: bool,
     /// Bytes that have been made into eager frames.
     begun: u32,

@@ -3,7 +3,7 @@
 
 use super::Endpoint;
 use crate::buffers::{Sink, Source};
-use crate::ids::{PeerId, SendId};
+use crate::ids::PeerId;
 use crate::large::Job;
 use crate::peer::Peer;
 
@@ -11,34 +11,6 @@ use crate::peer::Peer;
 const MAX_JOBS: usize = 512;
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
-    /// Peers wait for the frames of a large message that they ask for: as if they had not, until it
-    /// is [released](Self::release). Its announcement goes out meanwhile. This is for one who
-    /// prepares the memory of a message, such as by registering its pages, while the announcement
-    /// is under way; a peer repeats a request that is not answered within
-    /// [`resend_min`](crate::config::Config::resend_min), and is lost in the end. What the same
-    /// peer asks for later waits, too, since it takes frames out of order for loss. False if this
-    /// send has ended.
-    pub fn hold(&mut self, send: SendId) -> bool {
-        self.sends.get_mut(send).map(|sending| sending.is_held = true).is_some()
-    }
-
-    /// Answers what peers have asked for of a message that was [held](Self::hold) until now.
-    pub fn release(&mut self, send: SendId) {
-        if let Some(sending) = self.sends.get_mut(send) {
-            sending.is_held = false;
-            let peer = sending.peer;
-            self.await_turn(peer);
-        }
-    }
-
-    /// Whether frames wait that move large messages: answers to pull requests, or such requests.
-    /// Where the kernel of a host moves them by itself, it is to [`transmit`](Self::transmit) then.
-    pub fn moves_large(&self) -> bool {
-        let asks =
-            |id: &PeerId| self.peers.get(*id).is_some_and(|peer| !peer.to_request.is_empty());
-        !self.schedule.replying.is_empty() || self.schedule.ready.iter().any(asks)
-    }
-
     /// Keeps a request; false if its peer has too many.
     pub(super) fn push_job(&mut self, job: Job) -> bool {
         let Some(peer) = self.peers.get_mut(job.peer) else { return false };
@@ -58,22 +30,12 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     }
 
     fn await_turn(&mut self, id: PeerId) {
-        if self.may_answer(id)
-            && let Some(peer) = self.peers.get_mut(id)
+        if let Some(peer) = self.peers.get_mut(id)
+            && !peer.jobs.is_empty()
             && !core::mem::replace(&mut peer.has_turn, true)
         {
             self.schedule.replying.push_back(id);
         }
-    }
-
-    /// Whether the first request of a peer may be answered, if there is one.
-    fn may_answer(&self, id: PeerId) -> bool {
-        let job = self.peers.get(id).and_then(|peer| peer.jobs.front());
-        job.is_some_and(|job| {
-            let region = self.regions.get(job.region, job.peer);
-            let sending = region.and_then(|region| self.sends.get(region.send));
-            !sending.is_some_and(|sending| sending.is_held)
-        })
     }
 
     #[inline]
@@ -86,16 +48,14 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         job
     }
 
-    /// A request that was taken goes on if more frames of it are wanted; otherwise, or if its
-    /// message `is_held`, another peer has its turn.
+    /// A request that was taken goes on if more frames of it are wanted; otherwise another peer has
+    /// its turn.
     #[inline]
-    pub(super) fn put_back(&mut self, job: Job, is_held: bool) {
-        let is_done = job.wanted == 0;
-        if !is_done && let Some(peer) = self.peers.get_mut(job.peer) {
-            peer.jobs.push_front(job);
-        }
-        if is_done || is_held {
+    pub(super) fn put_back(&mut self, job: Job) {
+        if job.wanted == 0 {
             self.end_turn();
+        } else if let Some(peer) = self.peers.get_mut(job.peer) {
+            peer.jobs.push_front(job);
         }
     }
 

@@ -79,7 +79,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             total,
             context,
             synchronous,
-            is_held: false,
             is_complete: false,
             begun: 0,
             is_out: false,

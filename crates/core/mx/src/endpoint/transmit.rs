@@ -334,10 +334,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let mut job = self.take_job()?;
         let region = self.regions.get(job.region, job.peer)?;
         let Job { peer: id, pull, .. } = job;
-        if self.sends.get(region.send)?.is_held {
-            self.put_back(job, true);
-            return None;
-        }
         if job.is_bulk() {
             return self.write_run(job, region, out);
         }
@@ -361,7 +357,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let header = Header { marked, ask: is_last, ..header };
         let fill = |place: &mut [u8]| sending.source.read(offset, place);
         let length = wire::write_data(&header, &body, payload, out, fill);
-        self.put_back(job, false);
+        self.put_back(job);
         self.went_out(id, FrameType::Reply, marked, length, payload)
     }
 

@@ -12,7 +12,7 @@ mod hostile;
 mod lent;
 mod look;
 mod marks;
+mod pulls;
 mod reads;
 mod room;
 mod support;
-mod two_halves;
