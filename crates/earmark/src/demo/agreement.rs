@@ -19,9 +19,9 @@ const CARRIED: f64 = 0.9;
 /// How many rounds agree with the model.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Agreement {
-    /// Those that do.
+    /// How many agree.
     pub agreed: u32,
-    /// All of them.
+    /// How many there were.
     pub rounds: u32,
 }
 

@@ -223,11 +223,7 @@ fn measure(
         for (setting, case) in settings.iter().zip(&mut cases) {
             progress.step(&format!("{}, {setting}", experiment.name()));
             let plan = experiment.plan(&options, None, u64::from(round) + 1);
-            let came = match attempt(world, &plan, *setting, None) {
-                // It reaches agents as well.
-                Err(_) if ctrl_c::is() => break,
-                came => came?,
-            };
+            let Some(came) = attempt(world, &plan, *setting, None)? else { break };
             measured.push(came.as_ref().ok().map(Round::of));
             case.keep(round, came);
         }

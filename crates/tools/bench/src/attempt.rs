@@ -7,6 +7,7 @@ use workload::Counter;
 use crate::experiment::Plan;
 use crate::slice::{NotMeasured, Part, PortRecord, Slice};
 use crate::world::World;
+use sys::ctrl_c;
 
 /// The rounds of one cell.
 #[derive(Default)]
@@ -27,17 +28,23 @@ impl CellRounds {
     }
 }
 
-/// Plays one round. One in which nothing was measured is marked, and costs the others nothing.
+/// Plays one round. One in which nothing was measured is marked, and costs the others nothing; a
+/// Ctrl-C that is watched ends it, or lets it not begin, and nothing came of it.
 pub fn attempt(
     world: &dyn World,
     plan: &Plan,
     moderation: Moderation,
     change_to: Option<Moderation>,
-) -> Result<Result<Slice, NotMeasured>> {
+) -> Result<Option<Result<Slice, NotMeasured>>> {
+    if ctrl_c::is() {
+        return Ok(None);
+    }
     match world.round(plan, moderation, change_to) {
-        Ok(slice) => Ok(refuse_silence(plan, &slice).map(|()| slice)),
+        Ok(slice) => Ok(Some(refuse_silence(plan, &slice).map(|()| slice))),
+        // It reaches agents as well.
+        Err(_) if ctrl_c::is() => Ok(None),
         Err(error) if error.is::<NotMeasured>() => {
-            Ok(Err(NotMeasured(report::output::message(&error))))
+            Ok(Some(Err(NotMeasured(report::output::message(&error)))))
         }
         Err(error) => Err(error),
     }

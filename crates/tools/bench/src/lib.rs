@@ -63,7 +63,7 @@ pub mod measurement;
 pub mod nic_kind;
 pub mod one_way;
 pub mod options;
-mod parallel;
+pub mod parallel;
 pub mod polling;
 pub mod ratio;
 pub mod records;

@@ -4,11 +4,13 @@ use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use anyhow::{Result, anyhow};
+
 /// What `work` makes of each of `items`, on as many threads as there are cores.
 ///
-/// # Panics
-/// If `work` does.
-pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+/// # Errors
+/// If `work` panics.
+pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Result<Vec<R>> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(items.len());
     let next = AtomicUsize::new(0);
     let some = || {
@@ -19,13 +21,16 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) 
             results.push((number, work(item)));
         }
     };
-    let mut results = thread::scope(|scope| {
+    let mut results = Vec::new();
+    thread::scope(|scope| -> Result<()> {
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(some)).collect();
-        let all = threads.into_iter().flat_map(|thread| thread.join().expect("it did not panic"));
-        all.collect::<Vec<_>>()
-    });
+        for thread in threads {
+            results.extend(thread.join().map_err(|_| anyhow!("a run panicked"))?);
+        }
+        Ok(())
+    })?;
     results.sort_by_key(|(number, _)| *number);
-    results.into_iter().map(|(_, result)| result).collect()
+    Ok(results.into_iter().map(|(_, result)| result).collect())
 }
 
 #[cfg(test)]
@@ -36,7 +41,7 @@ mod tests {
     fn results_have_the_order_of_what_was_asked() {
         let items: Vec<u64> = (0..100).collect();
         let doubled: Vec<u64> = items.iter().map(|item| item * 2).collect();
-        assert_eq!(map(&items, |item| item * 2), doubled);
-        assert!(map(&[0; 0], |item: &u64| *item).is_empty());
+        assert_eq!(map(&items, |item| item * 2).unwrap(), doubled);
+        assert!(map(&[0; 0], |item: &u64| *item).unwrap().is_empty());
     }
 }

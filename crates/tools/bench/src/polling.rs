@@ -4,11 +4,16 @@
 use std::fmt;
 use std::str::FromStr;
 
+use anyhow::{Result, ensure};
 use base::quantity::Unit;
 use base::time::Duration;
 use model::napi::{BusyPolling, NapiSettings};
 use serde::{Deserialize, Serialize};
 use sys::busy_poll::BusyPoll;
+
+use crate::experiment::{A, B, Experiment};
+use crate::options::NicOptions;
+use crate::world::WorldKind;
 
 /// Who looks for packets when.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -174,6 +179,27 @@ impl fmt::Display for Polling {
         f.write_str(self.mode.name())?;
         if self.mode == PollMode::Epoll { Ok(()) } else { write!(f, ":{}", self.usecs) }
     }
+}
+
+/// Refuses ways to packets that the experiment or what hosts cost leave no room for.
+pub(crate) fn check(
+    nic: &NicOptions,
+    (experiment, world): (Experiment, WorldKind),
+    pollings: &[Option<Polling>],
+) -> Result<()> {
+    if world == WorldKind::Model || pollings.iter().flatten().all(Polling::is_epoll) {
+        return Ok(());
+    }
+    ensure!(
+        experiment != Experiment::Memcached,
+        "--poll: memcached polls as its authors say; give --world model, whose memcached is ours"
+    );
+    ensure!(
+        [A, B].iter().all(|host| nic.costs_of(*host).are_zero()),
+        "--poll: what a host costs is charged to its interrupts (--costs and the like), and who \
+         polls by itself would find nothing before; drop one of the two, or give --world model"
+    );
+    Ok(())
 }
 
 #[cfg(test)]

@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::attempt::{CellRounds, attempt};
 use crate::environment::Environment;
-use crate::experiment::{A, B, Crowd, Experiment, USUAL_SETTING};
+use crate::experiment::{Crowd, Experiment, USUAL_SETTING};
 use crate::options::{ExperimentOptions, NicOptions, Text};
 use crate::parallel;
-use crate::polling::Polling;
+use crate::polling::{self, Polling};
 use crate::scenario::Run;
 use crate::slice::{NotMeasured, Slice};
 use crate::sweep::{Merged, Results, Shard};
@@ -169,7 +169,7 @@ impl<'a> Turns<'a> {
         // A round at a time.
         for own in own.chunks(self.cells.len() / self.turns_of_case()) {
             let played: Result<Vec<_>> = match world.parallel() {
-                Some(world) => parallel::map(own, |case| self.play_case(world, *case, progress))
+                Some(world) => parallel::map(own, |case| self.play_case(world, *case, progress))?
                     .into_iter()
                     .collect(),
                 None => own.iter().map(|case| self.play_case(&*world, *case, progress)).collect(),
@@ -194,9 +194,6 @@ impl<'a> Turns<'a> {
         let seed = self.nic.seed.unwrap_or(1);
         let mut turns = Vec::new();
         for (round, cell) in self.turns_in(case) {
-            if ctrl_c::is() {
-                break;
-            }
             let cell = &self.cells[cell];
             let Cell { moderation, clients, .. } = *cell;
             progress.step(&format!("{}, {}", self.experiment.name(), cell.setting(change_to)));
@@ -204,11 +201,9 @@ impl<'a> Turns<'a> {
             let plan = self.experiment.plan(self.options, clients, seed);
             let settings = cell.apply.as_deref().unwrap_or_default();
             let plan = plan.with(cell.polling.unwrap_or_default(), settings);
-            match attempt(world, &plan.spread(&self.crowd)?, moderation, change_to) {
-                Ok(came) => turns.push(came),
-                // It reaches agents as well.
-                Err(_) if ctrl_c::is() => break,
-                Err(error) => return Err(error),
+            match attempt(world, &plan.spread(&self.crowd)?, moderation, change_to)? {
+                Some(came) => turns.push(came),
+                None => break,
             }
         }
         Ok(PlayedCase { case, turns })
@@ -322,27 +317,6 @@ fn refuse_silent_round(cases: &[PlayedCase]) -> Result<()> {
     }
 }
 
-/// Refuses ways to packets that the experiment or what hosts cost leave no room for.
-fn check_polling(
-    nic: &NicOptions,
-    (experiment, world): (Experiment, WorldKind),
-    pollings: &[Option<Polling>],
-) -> Result<()> {
-    if world == WorldKind::Model || pollings.iter().flatten().all(Polling::is_epoll) {
-        return Ok(());
-    }
-    ensure!(
-        experiment != Experiment::Memcached,
-        "--poll: memcached polls as its authors say; give --world model, whose memcached is ours"
-    );
-    ensure!(
-        [A, B].iter().all(|host| nic.costs_of(*host).are_zero()),
-        "--poll: what a host costs is charged to its interrupts (--costs and its kin), and who \
-         polls by itself would find nothing before; drop one of the two, or give --world model"
-    );
-    Ok(())
-}
-
 fn cells(
     nic: &NicOptions,
     options: &ExperimentOptions,
@@ -371,7 +345,7 @@ fn cells(
         Some(pollings) => pollings.iter().map(|Text(polling)| Some(*polling)).collect(),
         None => vec![None],
     };
-    check_polling(nic, run, &pollings)?;
+    polling::check(nic, run, &pollings)?;
     let applied = match &options.apply {
         Some(applied) => applied.iter().cloned().map(Some).collect(),
         None => vec![None],

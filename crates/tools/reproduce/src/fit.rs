@@ -7,9 +7,9 @@
 //! Gauss and Newton's method, with derivatives from runs. Everything is deterministic.
 
 use std::collections::BTreeMap;
-use std::thread;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
+use bench::parallel;
 use report::progress::Progress;
 use serde::Serialize;
 
@@ -204,22 +204,7 @@ impl Problem {
 
     /// Ours at some points, on all cores.
     fn side_by_side(&self, points: &[Point]) -> Result<Vec<Ours>> {
-        let workers = thread::available_parallelism().map_or(1, usize::from);
-        let mut all = Vec::new();
-        for points in points.chunks(workers) {
-            let results = thread::scope(|scope| {
-                let work = |point| scope.spawn(move || self.ours(point));
-                let running: Vec<_> = points.iter().map(work).collect();
-                running
-                    .into_iter()
-                    .map(|it| it.join().map_err(|_| anyhow!("a run panicked")))
-                    .collect::<Vec<_>>()
-            });
-            for ours in results {
-                all.push(ours??);
-            }
-        }
-        Ok(all)
+        parallel::map(points, |point| self.ours(point))?.into_iter().collect()
     }
 }
 

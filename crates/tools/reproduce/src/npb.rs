@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::thread;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
+use bench::parallel;
 use model::machine::Machine;
 use model::npb::NpbRun;
 use serde::Deserialize;
@@ -72,22 +72,9 @@ impl<'a> Modelled<'a> {
         });
         let cases: BTreeSet<ModelCase<'a>> = cases.collect();
         let machine = Machine::named(MACHINE).context("the model has the paper's machine")?;
-        let workers = thread::available_parallelism().map_or(1, usize::from);
-        let (cases, machine) = (&cases, &machine);
-        let runs = thread::scope(|scope| -> Result<_> {
-            let work = |worker| {
-                let own = cases.iter().skip(worker).step_by(workers);
-                own.map(|case| Ok((*case, run(*case, machine)?))).collect::<Result<Vec<_>>>()
-            };
-            let workers: Vec<_> =
-                (0..workers).map(|worker| scope.spawn(move || work(worker))).collect();
-            let mut runs = BTreeMap::new();
-            for worker in workers {
-                runs.extend(worker.join().map_err(|_| anyhow!("a NAS program panicked"))??);
-            }
-            Ok(runs)
-        })?;
-        Ok(Self(runs))
+        let cases: Vec<_> = cases.into_iter().collect();
+        let runs = parallel::map(&cases, |case| Ok((*case, run(*case, &machine)?)))?;
+        Ok(Self(runs.into_iter().collect::<Result<_>>()?))
     }
 
     /// The ratio; none if its programs were not run.
