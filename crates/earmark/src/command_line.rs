@@ -15,13 +15,14 @@ use crate::help;
 /// The command line of this process; a wrong one ends it with a message, and so does `--help`.
 #[must_use]
 pub(crate) fn read() -> Cli {
-    let (words, width) = (std::env::args_os(), Width::of_output());
-    read_by(help::unbroken(help::complete(command(), width)), words).unwrap_or_else(|error| {
-        let printed = print(&error);
-        match printed {
-            Err(unwritten) if !error.use_stderr() => output::end(unwritten),
-            _ => std::process::exit(error.exit_code()),
-        }
+    // Help, which errors have parts of, is made only if it is printed.
+    let read = parse(std::env::args_os()).or_else(|_| {
+        let complete = help::complete(command(), Width::of_output());
+        read_by(help::unbroken(complete), std::env::args_os())
+    });
+    read.unwrap_or_else(|error| match print(&error) {
+        Err(unwritten) if !error.use_stderr() => output::end(unwritten),
+        _ => std::process::exit(error.exit_code()),
     })
 }
 

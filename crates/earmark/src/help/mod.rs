@@ -76,10 +76,8 @@ fn described(command: Command, path: &str) -> Command {
         }
         _ => arg,
     });
-    match examples::of_command(path) {
-        [] => command,
-        examples => with_examples(command, examples),
-    }
+    let examples: Vec<_> = examples::of_command(path).collect();
+    if examples.is_empty() { command } else { with_examples(command, &examples) }
 }
 
 /// The examples come behind the line that says what the command is for.
@@ -139,7 +137,6 @@ mod tests {
 
     use clap::CommandFactory;
 
-    use super::examples::EXAMPLES;
     use super::*;
     use crate::cli::Cli;
     use crate::command_line::{documents::words, parse};
@@ -178,21 +175,16 @@ mod tests {
     #[test]
     fn every_command_has_two_examples_that_are_its_own_and_can_be_typed() {
         let known: Vec<String> = commands(80).into_iter().skip(1).map(|(path, _)| path).collect();
-        for (path, examples) in EXAMPLES {
+        for Example { command: path, line, .. } in examples::all() {
             assert!(known.iter().any(|known| known == path), "there is no command {path}");
-            for example in examples {
-                let bare = example.line;
-                let words = words(bare).unwrap_or_else(|| panic!("no command: {bare}"));
-                assert!(
-                    words[1..].join(" ").replace("--lab switch ", "").starts_with(path),
-                    "{bare}"
-                );
-                parse(words.iter()).unwrap_or_else(|error| panic!("{bare}: {error}"));
-                assert!(example.line.len() <= 78, "{} columns: {bare}", example.line.len());
-            }
+            let words = words(line).unwrap_or_else(|| panic!("no command: {line}"));
+            let typed = words[1..].join(" ").replace("--lab switch ", "");
+            assert!(typed.starts_with(path), "{line}");
+            parse(words.iter()).unwrap_or_else(|error| panic!("{line}: {error}"));
+            assert!(line.len() <= 78, "{} columns: {line}", line.len());
         }
         for path in known {
-            assert!(!examples::of_command(&path).is_empty(), "no examples of {path}");
+            assert_eq!(examples::of_command(&path).count(), 2, "examples of {path}");
         }
     }
 

@@ -132,8 +132,8 @@ pub(crate) fn run(arguments: &[&str]) -> Ended {
 
 /// The examples of help that need this, as lines of a shell.
 pub(crate) fn example_lines(needs: examples::Needs) -> Vec<&'static str> {
-    let all = examples::EXAMPLES.iter().flat_map(|(_, examples)| examples);
-    all.filter(|example| example.needs == needs).map(|example| example.line).collect()
+    let such = examples::all().filter(|example| example.needs == needs);
+    such.map(|example| example.line).collect()
 }
 
 /// Runs a line of a shell to its good end, in a directory of its own.
