@@ -30,15 +30,10 @@ impl Spread {
     pub(super) fn new(name: &str, unit: &str, mut values: Vec<f64>, goal: Option<Goal>) -> Self {
         values.sort_by(f64::total_cmp);
         let (name, unit, runs) = (name.to_owned(), unit.to_owned(), values.len());
-        let [min, max] = [values[0], values[runs - 1]];
-        Self { name, unit, runs, min, median: median(&values), max, goal }
+        // One and the same for an odd number of runs.
+        let median = f64::midpoint(values[(runs - 1) / 2], values[runs / 2]);
+        Self { name, unit, runs, min: values[0], median, max: values[runs - 1], goal }
     }
-}
-
-/// The median of sorted values, of which there is one at least.
-pub(crate) fn median(sorted: &[f64]) -> f64 {
-    // One and the same for an odd number of them.
-    f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2])
 }
 
 impl fmt::Display for Spread {

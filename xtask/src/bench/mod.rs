@@ -11,7 +11,7 @@
 //! Cases take turns, so that a machine that drifts drifts under all of them. A case that fails is
 //! listed with the reason instead of being left out in silence.
 
-pub(crate) mod figure;
+mod figure;
 mod plan;
 pub(crate) mod record;
 pub(crate) mod value;

@@ -8,7 +8,7 @@ use clap::Args;
 use netdev::{Root, device_name};
 use serde::Serialize;
 
-use super::mpirun::quoted;
+use super::quoted;
 use bench::options::duration;
 use labctl::client::port_here;
 use report::{errln, json, outln, output};

@@ -14,8 +14,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use sys::privilege::become_capable;
 
-use super::code;
-use super::mpirun::quoted;
+use super::{code, quoted};
 use bench::applicability::Use;
 use bench::experiment::USUAL_SETTING;
 use bench::options::NicOptions;

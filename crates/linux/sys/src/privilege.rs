@@ -55,9 +55,8 @@ pub enum PrivilegeError {
 /// If the process is not privileged and cannot have a user namespace of its own; the error names
 /// the switch that forbids it, if there is one.
 pub fn become_capable() -> Result<Privilege, PrivilegeError> {
-    let held = capabilities(None).map_err(|errno| PrivilegeError::Capabilities(errno.into()))?;
     let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN | CapabilitySet::SYS_CHROOT;
-    if held.effective.contains(needed) {
+    if effective()?.contains(needed) {
         return Ok(Privilege::Root);
     }
     enter_user_namespace()?;
@@ -71,8 +70,12 @@ pub fn become_capable() -> Result<Privilege, PrivilegeError> {
 ///
 /// If the kernel did not tell the capabilities.
 pub fn may_administer_network() -> Result<bool, PrivilegeError> {
+    Ok(effective()?.contains(CapabilitySet::NET_ADMIN))
+}
+
+fn effective() -> Result<CapabilitySet, PrivilegeError> {
     let held = capabilities(None).map_err(|errno| PrivilegeError::Capabilities(errno.into()))?;
-    Ok(held.effective.contains(CapabilitySet::NET_ADMIN))
+    Ok(held.effective)
 }
 
 fn enter_user_namespace() -> Result<(), PrivilegeError> {

@@ -333,6 +333,6 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
 /// The longest work that varies by all of [`Costs::jitter`], in nanoseconds.
 const PIECE_NS: f64 = 3_000.0;
 
-fn nanos(ns: f64) -> Duration {
+pub(super) fn nanos(ns: f64) -> Duration {
     Duration::from_nanos(ns as u64)
 }

@@ -1,8 +1,9 @@
 //! Who polls without an interrupt: the kernel by its timer, and programs that do not sleep yet.
 
-use base::time::{Duration, Instant};
+use base::time::Duration;
 use nic::observer::Observer;
 
+use super::cores::nanos;
 use super::host::Host;
 use super::{HostEvent, Simulation};
 use crate::cpu::{BUDGET, Poll, Running};
@@ -160,7 +161,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
     pub(super) fn interrupt_or_wake(&mut self, host: usize, core: usize, cause: Cause) {
         let Host { costs, cores, .. } = &self.hosts[host];
         if self.machine.sleeps && cores[core].is_asleep(self.now, costs) {
-            let at: Instant = self.now + Duration::from_nanos(costs.idle_exit as u64);
+            let at = self.now + nanos(costs.idle_exit);
             self.plan(at, host, HostEvent::Interrupt(core as u16, cause));
         } else {
             self.interrupt(host, core, cause);

@@ -38,7 +38,6 @@ use report::{errln, json};
 use results::{MpiResults, SettingRuns};
 use sys::files::{self, writable};
 use variables::Net;
-pub(crate) use variables::quoted;
 
 #[derive(Args, Debug)]
 pub(crate) struct MpirunArgs {

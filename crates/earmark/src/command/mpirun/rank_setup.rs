@@ -13,7 +13,8 @@ use lab::host::Host;
 use lab::station::Station;
 
 use super::launcher::{Launcher, REMOTE_SHELL};
-use super::variables::{Net, in_lab, quoted};
+use super::variables::{Net, in_lab};
+use crate::command::quoted;
 
 /// Where everything is.
 const RUNTIME_DIR: &str = "/run/earmark";

@@ -1,6 +1,7 @@
 //! What an MPI finds in its environment: which network it is to use.
 
 use super::launcher::{LauncherKind, Mpi};
+use crate::command::quoted;
 use report::outln;
 
 /// Names and values.
@@ -111,26 +112,5 @@ pub(super) fn print(mpi: Mpi, directory: &str) {
         outln!("# MPICH takes them all, and so does Slurm:");
         outln!("#   mpiexec -hosts a,b -ppn 1 -n 2 ./program");
         outln!("#   srun --mpi=pmi2 -N 2 ./program");
-    }
-}
-
-/// Text as a shell takes it for one word.
-pub(crate) fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,^=@%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_if_they_need_it() {
-        assert_eq!(quoted("/opt/earmark"), "/opt/earmark");
-        assert_eq!(quoted("it's here"), r"'it'\''s here'");
-        assert_eq!(quoted(""), "''");
     }
 }

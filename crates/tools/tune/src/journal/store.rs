@@ -36,15 +36,23 @@ pub struct Held {
     _lock: File,
 }
 
+/// The directory that the environment names.
+fn from_variable() -> Option<PathBuf> {
+    std::env::var_os(DIRECTORY_VARIABLE).map(PathBuf::from)
+}
+
+/// The directory of this user.
+fn of_user() -> Option<PathBuf> {
+    std::env::var_os("XDG_RUNTIME_DIR").map(|run| Path::new(&run).join("earmark"))
+}
+
 impl Store {
     /// The directory that is given, or the usual one: `/run/earmark` for root, one in
     /// `$XDG_RUNTIME_DIR` for others. It need not be there yet.
     pub fn find(given: Option<&Path>) -> Result<Self> {
         let named = given.map(Path::to_owned);
-        let variable = || std::env::var_os(DIRECTORY_VARIABLE).map(PathBuf::from);
         let root = || rustix::process::geteuid().is_root().then(|| PathBuf::from(OF_ROOT));
-        let own = || std::env::var_os("XDG_RUNTIME_DIR").map(|run| Path::new(&run).join("earmark"));
-        let directory = named.or_else(variable).or_else(root).or_else(own).context(
+        let directory = named.or_else(from_variable).or_else(root).or_else(of_user).context(
             "find the journal: this user has no XDG_RUNTIME_DIR; type the same with sudo, or name \
              the journal's directory with --state-dir",
         )?;
@@ -60,9 +68,7 @@ impl Store {
     pub fn usual() -> Vec<Self> {
         let users = std::fs::read_dir("/run/user").into_iter().flatten().flatten();
         let users = users.map(|user| user.path().join("earmark"));
-        let named = std::env::var_os(DIRECTORY_VARIABLE).map(PathBuf::from);
-        let own = std::env::var_os("XDG_RUNTIME_DIR").map(|run| Path::new(&run).join("earmark"));
-        let all = users.chain(named).chain(own).chain([PathBuf::from(OF_ROOT)]);
+        let all = users.chain(from_variable()).chain(of_user()).chain([PathBuf::from(OF_ROOT)]);
         let all = all
             .filter_map(|directory| Some(Self { directory: std::path::absolute(directory).ok()? }));
         all.filter(|store| matches!(store.open(), Ok(Some(_)))).collect()
