@@ -297,8 +297,8 @@ pub(crate) struct DemoArgs {
     /// How the NIC waits on real traffic: sleep, precise or spin
     #[arg(long, value_name = "WAIT")]
     pub(crate) wait: Option<bench::options::Text<lab::wait::Waiting>>,
-    /// What hosts of the model are like: a machine that Earmark brings (server, ideal, clovertown),
-    /// or a file, such as `earmark calibrate --machine FILE` writes
+    /// What hosts of the model are like: a machine that Earmark brings (server, ideal, clovertown,
+    /// e1000), or a file, such as `earmark calibrate --machine FILE` writes
     #[arg(long, value_name = "NAME|FILE[,KEY=VALUE]")]
     pub(crate) machine: Option<String>,
 }
