@@ -78,7 +78,7 @@ fn run(root: &Path, command: &str) -> Result<()> {
         command,
         &[
             (&["--version"], &version),
-            (&report, "Both at once:"),
+            (&report, "pkts/int"),
             (&["show", "lo"], "lo: what delays"),
             (&["mx", "info", "--port", "udp:127.0.0.1:0"], "can be opened: yes"),
             (&["lab", "run", "--on", "a", "earmark --version"], "start /bin/sh in host a"),

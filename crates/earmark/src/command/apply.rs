@@ -132,15 +132,18 @@ struct Applied<'a> {
 pub(crate) fn apply(args: &ApplyArgs) -> Result<()> {
     let change = Change::parse(&args.settings).map_err(|why| anyhow!("{why}"))?;
     let args = &ApplyArgs { at: args.at.of_port(&args.device, &change), ..args.clone() };
-    if args.dry_run {
-        let device = device::open(&args.device, args.at.lab.as_deref())?;
-        sound(device.as_ref(), &change)?;
-        return dry_run(args, device.as_ref(), &change);
+    if !args.dry_run {
+        args.at.may_change(&args.device)?;
     }
-    args.at.may_change(&args.device)?;
     let (store, device) = args.at.open(&args.device)?;
     let device = device.as_ref();
-    sound(device, &change)?;
+    check(device, &change)?;
+    if let Some(warning) = lone::check(device, &change)? {
+        errln!("warning: {warning}");
+    }
+    if args.dry_run {
+        return dry_run(args, device, &change);
+    }
     ctrl_c::watch().context("take signals")?;
     let mut transaction = Transaction::begin(device, &store, "apply", change.settings())?;
     let took = transaction.change(&change)?;
@@ -152,15 +155,6 @@ pub(crate) fn apply(args: &ApplyArgs) -> Result<()> {
         None => transaction.keep()?,
     }
     print(args, device, took, &way_back)
-}
-
-/// Refuses a change that the device cannot make, and warns of one that makes lone packets wait.
-fn sound(device: &dyn TunedDevice, change: &Change) -> Result<()> {
-    check(device, change)?;
-    if let Some(warning) = lone::check(device, change)? {
-        errln!("warning: {warning}");
-    }
-    Ok(())
 }
 
 /// Refuses a change that the device did not make, or not as `--exact` wants it.

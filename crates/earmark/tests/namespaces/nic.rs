@@ -84,7 +84,10 @@ fn one_wrong_setting_changes_nothing() {
     let lab = Lab::start(&["--strategy", "delay:75"]);
     let before = lab.show();
     for (wrong, message) in [
-        (&["rx-usecs", "50", "rx-usec", "60"][..], "no setting is called rx-usec; there are"),
+        (
+            &["rx-usecs", "50", "rx-usec", "60"][..],
+            "no setting is called rx-usec; is rx-usecs meant?",
+        ),
         (&["rx-usecs", "50", "rx-frames", "-1"], "rx-frames: -1 is not a number without a unit"),
         (&["rx-usecs", "50", "rx-frames", "65536"], "outside 0 to 65535"),
         (&["rx-usecs", "4294967296"], "outside 0 to 1000000 microseconds"),

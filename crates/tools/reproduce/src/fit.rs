@@ -2,8 +2,8 @@
 //! these would be off if the others alone had set the constants.
 //!
 //! The misfit is the sum of squares of two things: logarithms of ours over the document's, in
-//! tolerances; and logarithms of constants over [what is plausible](PLAUSIBLE), in factors of
-//! [`SPREAD`], so that a constant on which no number depends stays plausible. It is made small by
+//! tolerances; and logarithms of constants over what is plausible, in factors of
+//! two, so that a constant on which no number depends stays plausible. It is made small by
 //! Gauss and Newton's method, with derivatives from runs. Everything is deterministic.
 
 use std::collections::BTreeMap;

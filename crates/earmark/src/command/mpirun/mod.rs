@@ -100,9 +100,10 @@ pub(crate) fn run(args: &MpirunArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let settings = settings(args)?;
+    let hosts = args.nic.hosts.unwrap_or_default();
     ensure!(
-        args.nic.hosts.unwrap_or_default() == Hosts::Namespaces,
-        "--hosts: launchers of MPIs start programs in namespaces alone; leave it out"
+        hosts == Hosts::Namespaces,
+        "--hosts {hosts}: launchers of MPIs start programs in namespaces alone; leave it out"
     );
     args.nic.check_taken(&[Use { experiment: None, place: HostKind::Namespaces }])?;
     setup::check(&args.nic)?;

@@ -1,5 +1,6 @@
 //! The NIC, its cable, and what hosts are made of.
 
+use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -38,6 +39,16 @@ pub enum Hosts {
     Uml,
     /// So many, 2 to [`MAX_HOSTS`].
     Count(u16),
+}
+
+impl fmt::Display for Hosts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Namespaces => f.write_str("namespaces"),
+            Self::Uml => f.write_str("uml"),
+            Self::Count(count) => count.fmt(f),
+        }
+    }
 }
 
 impl FromStr for Hosts {
