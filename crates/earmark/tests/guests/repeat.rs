@@ -1,11 +1,12 @@
 //! Virtual time: the same seed is the same run, to the byte.
 
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use serde_json::Value;
 
-use crate::support::{Directory, needs, run_line};
+use crate::support::{Directory, EARMARK, needs, output, run_line, unique};
 
 /// What is compared. Bulk flows, and a server with threads and a clock of its own, are where runs
 /// would differ first; think times are drawn at random.
@@ -74,5 +75,32 @@ fn a_seed_is_a_run_whatever_else_the_machine_does() {
         assert_same(experiment, &first, &bench(experiment, "7"));
         drop(load);
         assert!(first.1 != bench(experiment, "8").1, "{experiment:?}: seeds make no difference");
+    }
+}
+
+#[test]
+fn a_run_is_the_same_wherever_the_program_is() {
+    needs!("guests");
+    let line = "bench tcp-rr --world virtual --json --compare disabled,quiet:20/75 --costs paper \
+                --warmup 0.02 --duration 0.05";
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let figures = |program: &str| {
+        let mut outcome = output(Command::new(program).args(&words)).json();
+        for result in outcome["results"].as_array_mut().unwrap() {
+            result.as_object_mut().unwrap().remove("environment").unwrap();
+        }
+        outcome
+    };
+    let here = figures(EARMARK);
+    // Beside it: a guest has a `/tmp` of its own, and mounts a program that is there once more.
+    let target = Path::new(EARMARK).parent().unwrap();
+    for place in ["place", "a-place-whose-name-is-longer", "a-place-whose-name-is-longer-by-some"] {
+        let directory = target.join(unique(place));
+        std::fs::create_dir(&directory).unwrap();
+        let elsewhere = directory.join("earmark");
+        std::fs::copy(EARMARK, &elsewhere).unwrap();
+        let there = figures(elsewhere.to_str().unwrap());
+        std::fs::remove_dir_all(directory).unwrap();
+        assert_eq!(there, here, "{}", elsewhere.display());
     }
 }

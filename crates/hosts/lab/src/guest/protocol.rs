@@ -19,6 +19,9 @@ pub const WINDOW: u64 = 64 * 1024;
 /// The number that stands for the guest itself.
 pub const GUEST: u32 = 0;
 
+/// Where a guest has the program of its process 1.
+pub const PROGRAM: &str = "/run/earmark-program";
+
 /// What a guest can be ordered to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

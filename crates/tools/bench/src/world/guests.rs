@@ -4,12 +4,13 @@
 //! bound inside that host and vanish with it.
 
 use std::io;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use hostside::HostSide;
 use lab::calendar::Calendar;
-use lab::guest::protocol::TimedCommand;
+use lab::guest::protocol::{PROGRAM, TimedCommand};
 use lab::guest::{Guest, GuestNic, GuestSettings};
 use lab::host::Host;
 use lab::plane::PortPlan;
@@ -80,7 +81,9 @@ impl Guests {
         let (mut prepared, mut plans, mut clocks) = (Vec::new(), Vec::new(), Vec::new());
         for (number, station) in stations.iter().enumerate() {
             let host = Host::create(&station.name, &stations)?;
-            let mut settings = GuestSettings::new(&kernel, &program, station.clone());
+            // Where a kernel's command line is another one, so is its course.
+            host.enter(|| symlink(&program, PROGRAM))?.context("link the earmark program")?;
+            let mut settings = GuestSettings::new(&kernel, PROGRAM.as_ref(), station.clone());
             settings.nic = Some(GuestNic {
                 socket: NIC_SOCKET.into(),
                 driver: nic.driver().to_owned(),

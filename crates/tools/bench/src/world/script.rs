@@ -12,8 +12,8 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use lab::guest::protocol::{Order, Spawn, Text, TimedCommand};
+use anyhow::Result;
+use lab::guest::protocol::{Order, PROGRAM, Spawn, Text, TimedCommand};
 
 use lab::station::Station;
 
@@ -90,7 +90,7 @@ pub(super) fn of(plan: &Plan, options: &NicOptions) -> Result<Vec<Vec<TimedComma
     for (host, settings) in &plan.settings {
         let (script, station) = (&mut scripts[*host], &stations[*host]);
         let words = host_settings::apply(&station.interface(), settings);
-        let order = Order::Spawn(Spawn { words: own(&words)?, ..played() });
+        let order = Order::Spawn(Spawn { words: own(&words), ..played() });
         script.insert(0, order_at(delay + SETTINGS_AT, settings_program(plan), order));
     }
     for script in &mut scripts {
@@ -111,7 +111,7 @@ fn spawn(role: &Role, processor: Option<String>) -> Result<Spawn> {
             spec.processor = processor;
             // A spin has no end where time stands still meanwhile.
             spec.spin = false;
-            own(&["agent".to_owned(), serde_json::to_string(&spec)?])?
+            own(&["agent".to_owned(), serde_json::to_string(&spec)?])
         }
         Role::Program(words) => words.iter().map(|word| word.as_str().into()).collect(),
     };
@@ -120,10 +120,9 @@ fn spawn(role: &Role, processor: Option<String>) -> Result<Spawn> {
 }
 
 /// This program, with arguments.
-fn own(arguments: &[String]) -> Result<Vec<Text>> {
-    let program = std::env::current_exe().context("find the earmark program itself")?;
-    let arguments = arguments.iter().map(|argument| argument.as_str().into());
-    Ok(std::iter::once(program.into_os_string().into()).chain(arguments).collect())
+fn own(arguments: &[String]) -> Vec<Text> {
+    let words = [PROGRAM].into_iter().chain(arguments.iter().map(String::as_str));
+    words.map(Into::into).collect()
 }
 
 /// A program as all are that play.

@@ -14,6 +14,7 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
 use super::error::{InitError, doing};
 use super::modules;
+use crate::guest::protocol::PROGRAM;
 use crate::guest::settings::{GuestSettings, SETTINGS};
 use netdev::ethtool::set_coalescing;
 use netdev::ethtool::{Coalesce, Ethtool, Parameter};
@@ -85,27 +86,28 @@ fn mount_own_directories() -> Result<(), InitError> {
     program.put_back().map_err(doing("bind the program of process 1"))
 }
 
-/// The program of process 1, which agents run, too. A build directory may be below `/tmp`, which
-/// is about to be hidden.
+/// The program of process 1, which agents run, too: at [`PROGRAM`], since what a process does takes
+/// another course where its path is longer; and at its own path, if that is about to be hidden, as
+/// a build directory below `/tmp` is.
 struct OwnProgram {
-    path: PathBuf,
-    file: Option<OwnedFd>,
+    hidden: Option<PathBuf>,
+    file: OwnedFd,
 }
 
 impl OwnProgram {
     fn find() -> io::Result<Self> {
         let path = std::env::current_exe()?;
+        let file = open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let is_hidden = ["/tmp", "/run"].iter().any(|hidden| path.starts_with(hidden));
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let file = is_hidden.then(|| open(&path, flags, Mode::empty())).transpose()?;
-        Ok(Self { path, file })
+        Ok(Self { hidden: is_hidden.then_some(path), file })
     }
 
     fn put_back(self) -> io::Result<()> {
-        let Some(file) = self.file else { return Ok(()) };
-        fs::create_dir_all(self.path.parent().unwrap_or(Path::new("/")))?;
-        File::create_new(&self.path)?;
-        mount_bind(format!("/proc/self/fd/{}", file.as_raw_fd()), &self.path)?;
+        for path in self.hidden.iter().map(PathBuf::as_path).chain([Path::new(PROGRAM)]) {
+            fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
+            File::create_new(path)?;
+            mount_bind(format!("/proc/self/fd/{}", self.file.as_raw_fd()), path)?;
+        }
         Ok(())
     }
 }
