@@ -17,6 +17,7 @@ use report::progress::Progress;
 use report::terminal::Width;
 use report::{errln, json, outln, output};
 use sys::{ctrl_c, files};
+use tune::Expectation;
 use tune::Locator;
 use tune::Metric;
 use tune::Play;
@@ -109,6 +110,10 @@ pub(crate) struct TuneArgs {
     /// Try every setting, in turns, so many times; it takes long
     #[arg(long, value_name = "ROUNDS", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) exhaustive: Option<u32>,
+    /// Let the model of this machine say where to begin: a file of `earmark calibrate --machine`,
+    /// or a machine as `bench --machine` takes it
+    #[arg(long, value_name = "FILE|NAME", conflicts_with = "command")]
+    pub(crate) machine: Option<String>,
     /// Find out, and leave the device as it is
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -220,16 +225,39 @@ impl TuneArgs {
         })
     }
 
-    fn request<'a>(&'a self, space: &'a Space, goal: &'a Goal) -> Request<'a> {
+    fn request<'a>(
+        &'a self,
+        space: &'a Space,
+        goal: &'a Goal,
+        expectation: Option<&'a Expectation>,
+    ) -> Request<'a> {
         Request {
             device: &self.device,
             space,
             goal,
             method: self.method(space),
+            expectation,
             dry_run: self.dry_run,
             best_effort: self.best_effort,
             confirm_within: self.confirm_within,
         }
+    }
+
+    /// What a model lets expect, made by `of` a machine, if one is named.
+    fn expectation(
+        &self,
+        of: impl FnOnce(&str) -> Result<Option<Expectation>>,
+    ) -> Result<Option<Expectation>> {
+        let Some(machine) = &self.machine else { return Ok(None) };
+        let expectation = of(machine)?;
+        if expectation.is_none() {
+            errln!(
+                "--machine: the model cannot say what bulk TCP of {} does; trials are in the usual \
+                 order",
+                self.workload.name()
+            );
+        }
+        Ok(expectation)
     }
 
     fn options(&self) -> ExperimentOptions {
@@ -307,7 +335,10 @@ fn on_device(args: &TuneArgs, goal: Option<Goal>) -> Result<Recommendation> {
         progress.start(1);
         progress.step(&change.to_string());
     };
-    let request = args.request(&space, &goal);
+    let expectation = args.expectation(|machine| {
+        Expectation::of_device(machine, args.workload, &args.options(), args.clients, &before)
+    })?;
+    let request = args.request(&space, &goal, expectation.as_ref());
     let recommendation = tune::tune_device(&request, device, &store, &play, &mut step);
     progress.finish();
     recommendation
@@ -345,7 +376,12 @@ fn in_world(args: &TuneArgs, world: WorldKind, goal: &Goal) -> Result<Recommenda
         progress.start(1);
         progress.step(&change.to_string());
     };
-    let recommendation = tune::tune_world(&args.request(&space, goal), world, &mut step);
+    let expectation = args.expectation(|machine| {
+        let (options, nic) = (args.options(), (ports, present));
+        Expectation::new(machine, args.workload, &options, args.clients, nic, &world.state())
+    })?;
+    let request = args.request(&space, goal, expectation.as_ref());
+    let recommendation = tune::tune_world(&request, world, &mut step);
     progress.finish();
     recommendation
 }

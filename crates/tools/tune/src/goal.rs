@@ -136,6 +136,13 @@ impl Goal {
         self.metrics().any(|own| own == metric) || (stands_in && metric == Metric::Interrupts)
     }
 
+    /// Which way is better of a metric that it is about.
+    pub(crate) fn wants(&self, metric: Metric) -> Sense {
+        let limit = self.limits.iter().find(|limit| limit.metric == metric);
+        let (sense, aim) = self.aim;
+        if aim == metric { sense } else { limit.map_or(Sense::Min, |limit| limit.direction) }
+    }
+
     /// How bad figures are: the logarithm of the aim, and much more for each limit that is
     /// exceeded. Figures that are missing are as bad as can be.
     pub fn cost(&self, figures: &Figures) -> f64 {

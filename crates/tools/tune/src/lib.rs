@@ -15,6 +15,7 @@
 
 mod answers;
 pub mod device;
+mod expectation;
 mod failpoint;
 mod figures;
 mod front;
@@ -40,6 +41,7 @@ mod trial;
 mod workload;
 mod world;
 
+pub use expectation::Expectation;
 pub use figures::Metric;
 pub use goal::{Goal, Sense};
 pub use journal::{Journal, Kept, Store};

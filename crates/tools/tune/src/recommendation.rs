@@ -29,6 +29,8 @@ pub struct Subject {
     pub workload: String,
     /// The number of the user's command that counts.
     pub measurand: Option<Measurand>,
+    /// The machine whose model said where to begin.
+    pub model: Option<String>,
     /// The settings before.
     pub before: State,
     /// Where and how it was measured.
@@ -76,6 +78,8 @@ pub struct TrialRow {
     pub(crate) rounds: usize,
     /// Geometric means over the rounds, by metric.
     pub(crate) figures: Figures,
+    /// What the model expected.
+    pub(crate) expected: Option<Figures>,
     /// Whether no other one is better in latency and in its price.
     pub(crate) on_front: bool,
     /// Why the device did not take it.
@@ -177,7 +181,8 @@ impl Recommendation {
     fn rows(space: &Space, goal: &Goal, found: &SearchResult, answers: &Answers) -> Vec<TrialRow> {
         let figures: Vec<Figures> = found.trials.iter().map(Trial::mean).collect();
         let front = front(&figures, goal.latency());
-        let row = |((trial, figures), on_front): ((&Trial, Figures), bool)| {
+        let expected = found.expected.iter().cloned().chain(std::iter::repeat(None));
+        let row = |(((trial, figures), on_front), expected): (((&Trial, Figures), bool), _)| {
             let change = space.change(&trial.point);
             let said = |to: &[(Point, String)]| {
                 let mut those = to.iter().filter(|(point, _)| *point == trial.point);
@@ -187,12 +192,13 @@ impl Recommendation {
                 setting: if change.is_empty() { PRESENT.into() } else { change.to_string() },
                 rounds: trial.rounds.len(),
                 figures,
+                expected,
                 on_front,
                 refused: said(&answers.refused),
                 otherwise: said(&answers.otherwise),
             }
         };
-        found.trials.iter().zip(figures).zip(front).map(row).collect()
+        found.trials.iter().zip(figures).zip(front).zip(expected).map(row).collect()
     }
 
     /// What the pick costs, if it never waits: stated whenever it is recommended, whatever the
@@ -247,7 +253,7 @@ mod tests {
         let all = space.all();
         let trials: Vec<Trial> = all.iter().map(|point| trial(point, 100.0)).collect();
         let best = all.iter().position(|point| space.change(point).to_string() == pick).unwrap();
-        SearchResult { trials, best, rivals: vec![] }
+        SearchResult { trials, best, rivals: vec![], expected: vec![] }
     }
 
     #[test]
@@ -277,6 +283,7 @@ mod tests {
             driver: "ice".into(),
             workload: "rr".into(),
             measurand: None,
+            model: None,
             before,
             environment: Environment::read("live"),
             measurements: 1,

@@ -1,16 +1,20 @@
 //! A whole run of `earmark tune`: it searches, verifies the pick, and puts it into force.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use anyhow::{Context, Result, bail, ensure};
 use bench::environment::{Environment, VIRTUAL};
 use sys::ctrl_c;
 
 use super::answers::Answers;
 use super::device::TunedDevice;
+use super::expectation::Expectation;
 use super::figures::Figures;
 use super::goal::Goal;
 use super::journal::Store;
 use super::recommendation::{Limits, Recommendation, Subject, Verified};
-use super::search::{Method, Point, Space, Trial, compare, search};
+use super::search::{Expect, Method, Point, Space, Trial, compare, search};
 use super::setting::Change;
 use super::transaction::{SettingResult, Transaction, Verdict};
 use super::trial::Play;
@@ -20,7 +24,7 @@ use super::world::TunedWorld;
 const VERIFY_ROUNDS: u32 = 3;
 
 /// What is wanted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Request<'a> {
     /// The device, by the user's name for it.
     pub device: &'a str,
@@ -30,12 +34,31 @@ pub struct Request<'a> {
     pub goal: &'a Goal,
     /// How they are chosen for trials.
     pub method: Method,
+    /// A model that says where to begin.
+    pub expectation: Option<&'a Expectation>,
     /// Leave the device as it is.
     pub dry_run: bool,
     /// Put a pick that misses the goal into force, too.
     pub best_effort: bool,
     /// Undo the pick after so many seconds unless it is confirmed.
     pub confirm_within: Option<f64>,
+}
+
+impl<'a> Request<'a> {
+    /// What the model expects at a point, which it plays once.
+    fn expect(&self) -> Option<Box<Expect<'a>>> {
+        let Self { space, expectation, .. } = *self;
+        let expectation = expectation?;
+        let played = RefCell::new(BTreeMap::new());
+        Some(Box::new(move |point: &Point| {
+            let play = || expectation.figures(&space.change(point));
+            played.borrow_mut().entry(point.clone()).or_insert_with(play).clone()
+        }))
+    }
+
+    fn model(&self) -> Option<String> {
+        self.expectation.map(|it| it.machine().to_owned())
+    }
 }
 
 /// Called with each setting before it is measured.
@@ -71,7 +94,10 @@ pub fn tune_device<'a>(
     let answers = Answers::default();
     let mut tuner =
         Tuner { request, device, play, transaction, progress, answers, measurements: 0 };
-    let found = search(space, goal, request.method, &mut |point: &Point| tuner.measure(point))?;
+    let expect = request.expect();
+    let found = search(space, goal, request.method, expect.as_deref(), &mut |point: &Point| {
+        tuner.measure(point)
+    })?;
     let pick = &found.trials[found.best];
     ensure!(
         goal.aimed(&pick.mean()).is_some(),
@@ -85,6 +111,7 @@ pub fn tune_device<'a>(
         driver: device.driver(),
         workload: play.name(),
         measurand: play.measurand().cloned(),
+        model: request.model(),
         before,
         environment: Environment::read("host"),
         measurements: tuner.measurements,
@@ -115,7 +142,8 @@ pub fn tune_world(
     let (space, goal) = (request.space, request.goal);
     let name = &world.environment().world;
     let mut measurements = 0;
-    let found = search(space, goal, request.method, &mut |point: &Point| {
+    let expect = request.expect();
+    let found = search(space, goal, request.method, expect.as_deref(), &mut |point: &Point| {
         let change = space.change(point);
         progress(&change);
         measurements += 1;
@@ -132,6 +160,7 @@ pub fn tune_world(
         driver: format!("our NIC in the {name} world"),
         workload: world.workload().name(),
         measurand: None,
+        model: request.model(),
         before: world.state(),
         environment: world.environment().clone(),
         measurements,

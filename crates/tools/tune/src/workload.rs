@@ -55,8 +55,13 @@ impl Workload {
         }
     }
 
+    /// Whether this host asks the far one, and not the other way round.
+    pub(crate) fn asks_far_host(self) -> bool {
+        matches!(self, Self::TcpRr | Self::Mixed)
+    }
+
     pub(crate) fn site(self, here: IpAddr, there: IpAddr) -> Site {
-        let server = if matches!(self, Self::TcpRr | Self::Mixed) { THERE } else { HERE };
+        let server = if self.asks_far_host() { THERE } else { HERE };
         let addresses = [here, there];
         Site { addresses, server, sink: HERE, port: PORT, starts_memcached: false }
     }

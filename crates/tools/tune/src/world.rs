@@ -11,6 +11,7 @@ use super::setting::{Change, Setting, State, Value, strategy};
 use super::workload::Workload;
 use bench::attempt::refuse_silence;
 use bench::environment::Environment;
+use bench::experiment::Plan;
 use bench::measurement::Rounds;
 use bench::options::ExperimentOptions;
 use bench::world::World;
@@ -63,13 +64,24 @@ impl TunedWorld {
 
     /// One trial of a setting. Everything random follows from `seed`.
     pub fn once(&self, change: &Change, seed: u64) -> Result<Figures> {
+        Ok(self.play(change, &self.plan(seed))?.0)
+    }
+
+    /// What is played.
+    pub(crate) fn plan(&self, seed: u64) -> Plan {
+        self.workload.experiment().plan(&self.options, Some(self.clients), seed)
+    }
+
+    /// The figures of a setting, and nanoseconds in which each host was busy where that is
+    /// modelled.
+    pub(crate) fn play(&self, change: &Change, plan: &Plan) -> Result<(Figures, Vec<u64>)> {
         let moderation = strategy::changed(&self.state(), change)?;
-        let experiment = self.workload.experiment();
-        let plan = experiment.plan(&self.options, Some(self.clients), seed);
-        let slice = self.world.round(&plan, moderation, None)?;
-        refuse_silence(&plan, &slice)?;
+        let slice = self.world.round(plan, moderation, None)?;
+        refuse_silence(plan, &slice)?;
         let mut figures = Figures::default();
         figures.add(&slice.records)?;
+        let busy = slice.nic.ports.iter().filter_map(|port| port.busy_ns);
+        let busy = busy.map(|of_host| of_host.iter().sum()).collect();
         let (setting, slices) = (moderation.to_string(), [slice]);
         let rounds =
             Rounds { setting, clients: None, slices: &slices, missed: &[], reports_half: false };
@@ -80,7 +92,7 @@ impl TunedWorld {
             (Metric::Cpu, measured.cpu.map(|cpu| cpu.host)),
         ];
         figures.0.extend(others.into_iter().filter_map(|(metric, value)| Some((metric, value?))));
-        Ok(figures)
+        Ok((figures, busy))
     }
 
     /// Ends the world.

@@ -123,6 +123,7 @@ mod tests {
             setting: setting.into(),
             rounds: 12,
             figures: figures.clone(),
+            expected: None,
             on_front: true,
             refused: None,
             otherwise: None,

@@ -1,6 +1,6 @@
 //! A recommendation in sentences.
 
-use super::{Recommendation, Verified};
+use super::{Recommendation, TrialRow, Verified};
 use crate::figures::{Figures, Metric};
 use crate::goal::{Goal, Miss};
 
@@ -29,6 +29,39 @@ pub(super) fn by_goal(
 }
 
 impl Recommendation {
+    /// What the model expected, and by how much it was off, of figures that the goal names.
+    fn of_model(&self) -> Option<String> {
+        let machine = self.subject.model.as_ref()?;
+        let pick = &self.trials[self.pick];
+        let of_metric = |metric: Metric| {
+            let off = |row: &TrialRow| {
+                let (is, was) = (row.figures.get(metric)?, row.expected.as_ref()?.get(metric)?);
+                (was > 0.0).then(|| 100.0 * (is / was - 1.0))
+            };
+            let off: Vec<f64> = self.trials.iter().filter_map(off).collect();
+            let least = off.iter().copied().min_by(f64::total_cmp)?;
+            let most = off.iter().copied().max_by(f64::total_cmp)?;
+            let expected = pick.expected.as_ref().and_then(|figures| figures.get(metric));
+            let of_pick = expected.map_or_else(String::new, |expected| {
+                let measured = metric.cell(pick.figures.get(metric));
+                format!(" of {} for the pick, measured {measured}", metric.with_unit(expected))
+            });
+            Some(format!(
+                "{metric}{of_pick} ({} settings: measured {least:+.0} to {most:+.0} % of that)",
+                off.len()
+            ))
+        };
+        let is_named = |metric: &Metric| {
+            let is_latency = *metric == Metric::P50 && self.goal.contains("latency");
+            is_latency || self.goal.contains(metric.name())
+        };
+        let metrics = self.metrics().into_iter().filter(is_named);
+        let each: Vec<String> = metrics.filter_map(of_metric).collect();
+        let what =
+            if each.is_empty() { "nothing of what the goal names".into() } else { each.join("; ") };
+        Some(format!("the model ({machine}) expected {what}"))
+    }
+
     /// What it says, in sentences.
     pub fn sentences(&self) -> Vec<String> {
         let pick = &self.trials[self.pick];
@@ -57,6 +90,7 @@ impl Recommendation {
             sentences.push(format!("no setting meets the goal; the pick is the nearest: {missed}"));
         }
         sentences.extend(self.price.clone());
+        sentences.extend(self.of_model());
         if let Some(Verified { before, after, by_goal, .. }) = &self.verified {
             let figures: Vec<String> = self
                 .metrics()

@@ -98,7 +98,9 @@ impl Search<'_> {
         let best = self.winner(&left);
         let best = self.without_the_needless(best, measure)?;
         let rivals = left.into_iter().filter(|at| *at != best).collect();
-        Ok(SearchResult { trials: self.trials, best, rivals })
+        let expected = |trial: &Trial| self.expect.and_then(|expect| expect(&trial.point));
+        let expected = self.trials.iter().map(expected).collect();
+        Ok(SearchResult { trials: self.trials, best, rivals, expected })
     }
 
     /// A pick without what does nothing for it: a part on an axis beside the first, such as a limit

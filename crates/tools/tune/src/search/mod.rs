@@ -3,7 +3,7 @@
 //! # Theory of operation
 //!
 //! There are hundreds of settings, a trial takes a second or two, and no two trials of one setting
-//! agree. Three things make it quick:
+//! agree. Four things make it quick:
 //!
 //! 1. *Along the first axis, figures change smoothly.* A longer hold costs latency and saves
 //!    interrupts, whatever the family of the NIC. So a few points far apart are measured, figures
@@ -18,10 +18,16 @@
 //!    after each, those that are worse beyond doubt leave (successive halving, but by evidence
 //!    instead of by number). The doubt is a bootstrap over the rounds that two points share.
 //!
+//! 4. *A model of the machine says where to begin*, if there is one (`guide.rs`): at the place
+//!    that it expects to be best. What was measured corrects it, and the next trials are where it
+//!    may still be wrong enough to matter. A model whose errors differ too much from place to place
+//!    is left aside.
+//!
 //! This module measures nothing itself, reads no clock, and with the same figures does the same.
 
 mod effects;
 mod finals;
+mod guide;
 mod space;
 
 pub(crate) use finals::{Doubt, compare};
@@ -33,6 +39,8 @@ use anyhow::Result;
 use super::figures::Figures;
 use super::goal::Goal;
 use effects::{Effects, predict};
+pub(crate) use guide::Expect;
+use guide::Guide;
 
 /// How a search goes about.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +81,8 @@ pub struct SearchResult {
     pub(crate) trials: Vec<Trial>,
     pub(crate) best: usize,
     pub(crate) rivals: Vec<usize>,
+    /// What a model expected of each trial, where it could say.
+    pub(crate) expected: Vec<Option<Figures>>,
 }
 
 pub(crate) type Measure<'a> = dyn FnMut(&Point) -> Result<Figures> + 'a;
@@ -84,6 +94,8 @@ struct Search<'a> {
     trials: Vec<Trial>,
     effects: Effects,
     round: u32,
+    expect: Option<&'a Expect<'a>>,
+    guide: Guide,
 }
 
 /// How settings are chosen for trials.
@@ -95,10 +107,12 @@ pub enum Method {
     Exhaustive(u32),
 }
 
+/// Searches; where there is a model, what it expects says where to begin.
 pub(crate) fn search(
     space: &Space,
     goal: &Goal,
     method: Method,
+    expect: Option<&Expect<'_>>,
     measure: &mut Measure<'_>,
 ) -> Result<SearchResult> {
     let budget = match method {
@@ -108,10 +122,15 @@ pub(crate) fn search(
         Method::Exhaustive(rounds) => Budget { trials: usize::MAX, rounds, finals: 0 },
     };
     let (trials, effects) = (Vec::new(), Effects::default());
-    let mut search = Search { space, goal, budget, trials, effects, round: 0 };
+    let guide = Guide::default();
+    let mut search = Search { space, goal, budget, trials, effects, round: 0, expect, guide };
     if let Method::Exhaustive(_) = method {
         search.try_points(space.all(), measure)?;
         return search.finals(measure);
+    }
+    if let (Some(expect), Some(axis)) = (expect, space.axes.first()) {
+        let places = (0..axis.len()).map(|at| search.on_first_axis(at));
+        search.guide = Guide::new(places, expect);
     }
     search.survey(measure)?;
     search.follow_first_axis(measure)?;
@@ -171,7 +190,9 @@ impl Search<'_> {
         let mut points: Vec<Point> = (0..self.space.specials.len()).map(Point::Special).collect();
         if let Some(axis) = self.space.axes.first() {
             let last = axis.len() - 1;
-            let places = [0, last / 3, 2 * last / 3].map(|at| self.on_first_axis(at));
+            let usual = [0, last / 3, 2 * last / 3];
+            let places = self.guide.places(last, self.goal).unwrap_or(usual);
+            let places = places.map(|at| self.on_first_axis(at));
             // How it is, first: that is what others are compared with.
             for point in [self.space.present.clone()].into_iter().chain(places) {
                 if !points.contains(&point) {
@@ -179,6 +200,7 @@ impl Search<'_> {
                 }
             }
         }
+        self.by_expectation(&mut points);
         points.truncate(self.budget.trials);
         self.try_points(points, measure)
     }
@@ -207,7 +229,10 @@ impl Search<'_> {
         // The other axes have their trials, if they exist.
         let reserved = self.reserved(1);
         while self.left() > reserved {
-            let Some(next) = next_place(&self.known(), length, self.goal) else { break };
+            let known = self.known();
+            let guided = self.guide.next(&known, self.goal);
+            let next = guided.unwrap_or_else(|| next_place(&known, length, self.goal));
+            let Some(next) = next else { break };
             self.try_beside_best(self.on_first_axis(next), measure)?;
         }
         Ok(())

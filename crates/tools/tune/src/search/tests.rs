@@ -189,7 +189,7 @@ fn deferral_threads_and_completions_are_found_in_twelve_trials() {
             let budget = Budget { trials: space.usual_trials(), rounds: 1, finals: 0 };
             let truth = |point: &Point| figures(&space.change(point));
             let mut measure = |point: &Point| Ok(truth(point));
-            let found = search(&space, &goal, Method::Guided(budget), &mut measure).unwrap();
+            let found = search(&space, &goal, Method::Guided(budget), None, &mut measure).unwrap();
             assert!(found.trials.len() <= 12, "seed {seed}, {goal}");
             let pick = &found.trials[found.best].point;
             let (distance, pick) = (distance(&truth, &goal, &space, pick), space.change(pick));
@@ -216,7 +216,8 @@ fn distances(worlds: u64, noise: u64) -> Vec<(f64, String)> {
         let world = ModelNic::drawn(&mut random, noise);
         for goal in goals(&world, &space) {
             let mut measure = |point: &Point| Ok(world.measured(&space.change(point), &mut random));
-            let found = search(&space, &goal, Method::Guided(Budget::USUAL), &mut measure).unwrap();
+            let found =
+                search(&space, &goal, Method::Guided(Budget::USUAL), None, &mut measure).unwrap();
             assert!(found.trials.len() <= Budget::USUAL.trials, "seed {seed}, {goal}");
             let pick = &found.trials[found.best].point;
             let truth = |point: &Point| world.figures(&space.change(point));
@@ -243,7 +244,8 @@ fn a_limit_of_frames_that_does_nothing_is_not_picked() {
         let world = ModelNic { rate: 0.007, ..ModelNic::drawn(&mut random, 60) };
         let goal = "min latency, interrupts < 3000".parse().unwrap();
         let mut measure = |point: &Point| Ok(world.measured(&space.change(point), &mut random));
-        let found = search(&space, &goal, Method::Guided(Budget::USUAL), &mut measure).unwrap();
+        let found =
+            search(&space, &goal, Method::Guided(Budget::USUAL), None, &mut measure).unwrap();
         let pick = space.change(&found.trials[found.best].point);
         with_frames.extend(pick.number(Setting::RxFrames).map(|_| format!("seed {seed}: {pick}")));
     }
@@ -259,7 +261,7 @@ fn what_is_the_same_stays_as_it_is() {
         let value = 100.0 + random.below(3) as f64;
         Ok(Figures([(Metric::P50, value)].into()))
     };
-    let found = search(&space, &goal, Method::Guided(Budget::USUAL), &mut measure).unwrap();
+    let found = search(&space, &goal, Method::Guided(Budget::USUAL), None, &mut measure).unwrap();
     let pick = space.change(&found.trials[found.best].point);
     let p50 = found.trials[found.best].mean().get(Metric::P50).unwrap();
     assert!(pick.to_string() == "rx-usecs 30" || p50 < 101.0, "{pick}: {p50}");
@@ -269,12 +271,13 @@ fn what_is_the_same_stays_as_it_is() {
 fn a_search_that_cannot_measure_says_so() {
     let (space, goal) = (space(), "min latency".parse().unwrap());
     let mut measure = |_: &Point| anyhow::bail!("the cable is out");
-    let error = search(&space, &goal, Method::Guided(Budget::USUAL), &mut measure).unwrap_err();
+    let error =
+        search(&space, &goal, Method::Guided(Budget::USUAL), None, &mut measure).unwrap_err();
     assert_eq!(error.to_string(), "the cable is out");
     let mut nothing = |_: &Point| Ok(Figures::default());
-    search(&space, &goal, Method::Guided(Budget::USUAL), &mut nothing).unwrap();
+    search(&space, &goal, Method::Guided(Budget::USUAL), None, &mut nothing).unwrap();
     let empty = Space::of(&State::default(), 9);
-    search(&empty, &goal, Method::Guided(Budget::USUAL), &mut nothing).unwrap();
+    search(&empty, &goal, Method::Guided(Budget::USUAL), None, &mut nothing).unwrap();
 }
 
 #[test]
@@ -295,4 +298,50 @@ fn doubt_shrinks_with_rounds_and_is_of_shared_rounds_only() {
     let noisy = trial(&[90.0, 180.0, 190.0], 0);
     let doubt = compare(&noisy, &a, &goal).unwrap();
     assert!(doubt.low < 0.0 && doubt.high > 0.0, "{doubt:?}");
+}
+
+/// Searches with a model that expects what `expected` has of each NIC: how far picks are from the
+/// best, and how many settings were tried until one was as good as the pick.
+fn guided(mut expected: impl FnMut(&ModelNic) -> Option<ModelNic>) -> (Vec<(f64, String)>, usize) {
+    let space = space();
+    let (mut distances, mut trials) = (Vec::new(), 0);
+    for seed in 0..12 {
+        let world = ModelNic::drawn(&mut Prng::new(seed), 0);
+        let model = expected(&world);
+        let expect = |point: &Point| Some(model?.figures(&space.change(point)));
+        for goal in goals(&world, &space) {
+            let truth = |point: &Point| world.figures(&space.change(point));
+            let mut measure = |point: &Point| Ok(truth(point));
+            let method = Method::Guided(Budget { rounds: 1, finals: 0, ..Budget::USUAL });
+            let found = search(&space, &goal, method, Some(&expect), &mut measure).unwrap();
+            let cost = |trial: &Trial| goal.cost(&truth(&trial.point));
+            let best = cost(&found.trials[found.best]);
+            trials += 1 + found.trials.iter().take_while(|it| cost(it) > best + SAME).count();
+            assert!(found.expected.iter().all(|it| it.is_some() == model.is_some()));
+            let pick = &found.trials[found.best].point;
+            let distance = distance(&truth, &goal, &space, pick);
+            distances.push((distance, format!("seed {seed}, {goal}: {}", space.change(pick))));
+        }
+    }
+    (distances, trials)
+}
+
+#[test]
+fn a_model_finds_the_best_early_and_one_that_is_wrong_costs_no_pick() {
+    let (near, without) = guided(|_| None);
+    are_near(near, 95);
+    // It knows neither the way to the far host nor what adaptive moderation chooses.
+    let likely = |world: &ModelNic| ModelNic {
+        base_us: world.base_us * 1.3,
+        adaptive_us: 30.0,
+        interrupt_us: world.interrupt_us * 0.8,
+        ..*world
+    };
+    let (near, with) = guided(|world| Some(likely(world)));
+    are_near(near, 95);
+    assert!(with * 8 <= without * 7, "{with} trials, and without a model {without}");
+    // Another NIC, host and load.
+    let mut random = Prng::new(99);
+    let (near, _) = guided(|_| Some(ModelNic::drawn(&mut random, 0)));
+    are_near(near, 95);
 }
