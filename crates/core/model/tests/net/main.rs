@@ -106,6 +106,17 @@ fn bulk_fills_the_cable() {
     }
 }
 
+/// Programs begin at a moment of the simulation, and their windows count from there.
+#[test]
+fn what_begins_later_measures_the_same() {
+    let play = |begins| {
+        let (world, records) =
+            Experiment { begins, ..Experiment::default() }.play(&round_trips(Transport::Tcp));
+        (world.now().since(begins), records)
+    };
+    assert_eq!(play(Instant::ZERO), play(Instant::from_micros(1_000_000)));
+}
+
 #[test]
 fn a_loaded_server_works_between_its_answers() {
     let parts = [

@@ -54,6 +54,8 @@ pub(crate) struct Experiment {
     pub(crate) faults: LinkSettings,
     pub(crate) switch_queue: usize,
     pub(crate) hosts: usize,
+    /// When programs begin, from which the window counts.
+    pub(crate) begins: Instant,
     /// How all hosts but the first one poll.
     pub(crate) napi: NapiSettings,
     /// The first moment that counts, and the first one that does not.
@@ -70,6 +72,7 @@ impl Default for Experiment {
             faults: LinkSettings::default(),
             switch_queue: 256,
             hosts: 2,
+            begins: Instant::ZERO,
             napi: NapiSettings::default(),
             from: Instant::ZERO,
             to: Instant::from_micros(20_000),
@@ -90,7 +93,8 @@ impl Experiment {
                 process: Process { core: number % self.machine.cores, blocks: true },
                 transport: part.transport,
                 binding: part.binding.clone(),
-                driver: WorkloadDriver::new(workload, window, usize::MAX, false),
+                driver: WorkloadDriver::new(workload, window, usize::MAX, false)
+                    .beginning_at(self.begins),
             }
         };
         let programs = parts.iter().enumerate().map(program).collect();
@@ -106,7 +110,7 @@ impl Experiment {
         };
         let stacks = stacks(self.hosts, self.seed, programs);
         let mut world = Simulation::new(&settings, stacks.into_iter().map(|stack| (stack, ())));
-        world.run(self.to);
+        world.run(self.to + self.begins.since(Instant::ZERO));
         let mut numbers = vec![0; self.hosts];
         let mut records = Vec::new();
         for part in parts {

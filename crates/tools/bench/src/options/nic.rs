@@ -325,5 +325,8 @@ mod tests {
             [costs.interrupt, costs.packet, costs.send].map(Duration::as_nanos);
         assert_eq!((interrupt, packet, send), (191, 500, 7));
         assert!(options.costs_of(0).send == Duration::ZERO);
+        // Nothing is a cost as well, and no cost that is not given.
+        let free: NicOptions = toml::from_str("interrupt-cost = 0").unwrap();
+        assert_eq!(free.given_costs(0)[..2], [Some(Duration::ZERO), None]);
     }
 }
