@@ -51,7 +51,10 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<()> {
     outln!("\n{}", width.wrap(&words(&calibration, args.rounds)));
     outln!("\n  {}", calibration.options());
     if let Some(path) = &args.machine {
-        outln!("\nMachine: {}, for `--machine` of `bench --world model` and `tune`", path.display());
+        outln!(
+            "\nMachine: {}, for `--machine` of `bench --world model` and `tune`",
+            path.display()
+        );
     }
     Ok(())
 }
