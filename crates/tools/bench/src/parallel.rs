@@ -35,7 +35,20 @@ pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Resu
 
 #[cfg(test)]
 mod tests {
+    use anyhow::Result;
+    use nic::moderation::Moderation;
+    use report::progress::Progress;
+
     use super::*;
+    use crate::environment::Environment;
+    use crate::experiment::Plan;
+    use crate::options::Hosts;
+    use crate::slice::Slice;
+    use crate::sweep::Shard;
+    use crate::turns::Turns;
+    use crate::world::fake;
+    use crate::world::model::ModelWorld;
+    use crate::world::{World, WorldKind};
 
     #[test]
     fn results_have_the_order_of_what_was_asked() {
@@ -43,5 +56,38 @@ mod tests {
         let doubled: Vec<u64> = items.iter().map(|item| item * 2).collect();
         assert_eq!(map(&items, |item| item * 2).unwrap(), doubled);
         assert!(map(&[0; 0], |item: &u64| *item).unwrap().is_empty());
+    }
+
+    /// A world of which no rounds are played at once.
+    struct OneThread(ModelWorld);
+
+    impl World for OneThread {
+        fn environment(&self) -> &Environment {
+            self.0.environment()
+        }
+
+        fn round(&self, plan: &Plan, one: Moderation, two: Option<Moderation>) -> Result<Slice> {
+            self.0.round(plan, one, two)
+        }
+
+        fn finish(self: Box<Self>) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_all_cores_play_is_what_one_plays() {
+        let mut run = fake::run(&["delay:75", "disabled", "throttle:125"]);
+        run.nic.hosts = Some(Hosts::Count(5));
+        (run.options.warmup, run.options.duration) = (Some(0.0), Some(0.01));
+        let turns = Turns::new(&run, WorldKind::Model, 0).unwrap();
+        let world = || ModelWorld::new(&run.nic).unwrap();
+        let play = |world: Box<dyn World>| {
+            turns.play(Shard::WHOLE, || Ok(world), &Progress::new(true)).unwrap().cases
+        };
+        let all = play(Box::new(world()));
+        assert_eq!(all, play(Box::new(OneThread(world()))));
+        assert_eq!(all.len() as u64, turns.cases());
+        assert!(all.iter().all(|case| case.turns[0].as_ref().unwrap().nic.ports.len() == 5));
     }
 }

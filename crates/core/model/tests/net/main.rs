@@ -1,5 +1,6 @@
 //! Hosts that speak IP, on an ideal machine, where times are exact.
 
+mod many;
 mod napi;
 mod support;
 
