@@ -152,7 +152,7 @@ impl<O: Observer> Device<O> {
         match &mut self.receiver {
             ReceiveSide::Port(port) => {
                 let length = frame.length();
-                drop(port.receive_parsed(now, frame, (length, parsed), None));
+                drop(port.receive_sized(now, frame, length, |_| parsed, None));
             }
             ReceiveSide::Claims { queue, rules, dma, dma_free_at } => {
                 let length = frame.length() as u32;

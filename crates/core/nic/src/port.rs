@@ -119,9 +119,8 @@ impl<F: AsRef<[u8]>> Port<F> {
         frame: F,
         queue: Option<u16>,
     ) -> Result<(), RejectedFrame<F>> {
-        let bytes = frame.as_ref();
-        let (length, headers) = (bytes.len(), headers::parse(bytes));
-        self.receive_parsed(now, frame, (length, headers), queue)
+        let bytes = frame.as_ref().len();
+        self.receive_sized(now, frame, bytes, |frame| headers::parse(frame.as_ref()), queue)
     }
 }
 
@@ -150,16 +149,17 @@ impl<F> Port<F> {
     }
 
     /// The same as [`receive_on`](Self::receive_on) for an owner whose `F` does not hold all bytes
-    /// of the frame: it says how many there are, and what their headers are.
+    /// of the frame: it says how many there are, and parses their headers.
     ///
     /// # Errors
     /// As for [`receive`](Self::receive).
     #[inline(always)]
-    pub fn receive_parsed(
+    pub fn receive_sized(
         &mut self,
         now: Instant,
         frame: F,
-        (bytes, headers): (usize, Result<Headers, Malformed>),
+        bytes: usize,
+        parse: impl FnOnce(&F) -> Result<Headers, Malformed>,
         queue: Option<u16>,
     ) -> Result<(), RejectedFrame<F>> {
         if !(MIN_FRAME..=MAX_FRAME).contains(&bytes) {
@@ -167,6 +167,7 @@ impl<F> Port<F> {
             return Err(RejectedFrame::BadLength(frame));
         }
         let length = bytes as u32;
+        let headers = parse(&frame);
         let marked = headers.as_ref().is_ok_and(|headers| self.rules.classify(headers).mark);
         let named = queue.map(usize::from).filter(|queue| *queue < self.queues.len());
         let chosen = || match headers.as_ref() {
