@@ -73,9 +73,9 @@ struct Problem {
     wanted: Vec<(f64, f64)>,
 }
 
-/// Logarithms of constants over what is plausible.
-type Point = [f64; PLAUSIBLE.len()];
-/// Those of ours.
+/// Logarithms of constants over what is plausible, in the order of that list.
+type Logarithms = [f64; PLAUSIBLE.len()];
+/// Logarithms of our values of the numbers, in order.
 type Ours = Vec<f64>;
 
 impl Fit {
@@ -115,7 +115,7 @@ impl Fit {
     }
 }
 
-fn constants(point: &Point) -> impl Iterator<Item = (&'static str, f64)> {
+fn constants(point: &Logarithms) -> impl Iterator<Item = (&'static str, f64)> {
     PLAUSIBLE.into_iter().zip(point).map(|((name, value), by)| (name, value * by.exp()))
 }
 
@@ -133,7 +133,7 @@ impl Problem {
     }
 
     /// Logarithms of ours.
-    fn ours(&self, point: &Point) -> Result<Ours> {
+    fn ours(&self, point: &Logarithms) -> Result<Ours> {
         let changes = constants(point).map(|(name, value)| format!("{name}={value}"));
         let mut seed = self.seed.clone();
         seed.change_machine(&changes.collect::<Vec<_>>().join(","));
@@ -149,7 +149,7 @@ impl Problem {
         ours.collect()
     }
 
-    fn misfit(&self, point: &Point, ours: &Ours, counts: &[bool]) -> f64 {
+    fn misfit(&self, point: &Logarithms, ours: &Ours, counts: &[bool]) -> f64 {
         let of_numbers = self.residuals(ours, counts).iter().map(|it| it * it).sum::<f64>();
         of_numbers + point.iter().map(|it| (it / SPREAD.ln()).powi(2)).sum::<f64>()
     }
@@ -166,11 +166,11 @@ impl Problem {
 
     /// The point with the least misfit to numbers that count, from what is plausible, and ours
     /// there.
-    fn solve(&self, counts: &[bool]) -> Result<(Point, Ours)> {
+    fn solve(&self, counts: &[bool]) -> Result<(Logarithms, Ours)> {
         let mut best = [0.0; _];
         let mut ours = self.ours(&best)?;
         for _ in 0..STEPS {
-            let shifted: Vec<Point> = (0..best.len())
+            let shifted: Vec<Logarithms> = (0..best.len())
                 .map(|at| {
                     let mut point = best;
                     point[at] += STEP;
@@ -192,7 +192,7 @@ impl Problem {
             });
             let tried = self.side_by_side(&points)?;
             let each = points.into_iter().zip(tried);
-            let misfit = |(point, ours): &(Point, Ours)| self.misfit(point, ours, counts);
+            let misfit = |(point, ours): &(Logarithms, Ours)| self.misfit(point, ours, counts);
             let Some(found) = each.min_by(|a, b| misfit(a).total_cmp(&misfit(b))) else { break };
             if misfit(&found) >= self.misfit(&best, &ours, counts) {
                 break;
@@ -203,14 +203,14 @@ impl Problem {
     }
 
     /// Ours at some points, on all cores.
-    fn side_by_side(&self, points: &[Point]) -> Result<Vec<Ours>> {
+    fn side_by_side(&self, points: &[Logarithms]) -> Result<Vec<Ours>> {
         parallel::map(points, |point| self.ours(point))?.into_iter().collect()
     }
 }
 
 /// Where the misfit falls fastest: the solution of the normal equations, whose matrix is symmetric
 /// and, by what is plausible, positive definite.
-fn direction(columns: &[Vec<f64>], residuals: &[f64], point: &Point) -> Point {
+fn direction(columns: &[Vec<f64>], residuals: &[f64], point: &Logarithms) -> Logarithms {
     const N: usize = PLAUSIBLE.len();
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let certain = SPREAD.ln().powi(-2);
