@@ -24,12 +24,16 @@ const BARE_CRATES: [&str; 6] = [
 /// What has to work in a browser beside those.
 const INFER: [&str; 1] = ["earmark-infer"];
 
+/// What has records of devices, and says what they mean: in a browser as well.
+const RECORDS: [&str; 1] = ["earmark-device"];
+
 /// What is checked for which targets beside this machine's: the pure crates for machines without an
 /// operating system and for browsers, the command for the C library of the tarball.
-const TARGETS: [(&str, &[&str]); 4] = [
+const TARGETS: [(&str, &[&str]); 5] = [
     ("x86_64-unknown-none", &BARE_CRATES),
     ("wasm32-unknown-unknown", &BARE_CRATES),
     ("wasm32-unknown-unknown", &INFER),
+    ("wasm32-unknown-unknown", &RECORDS),
     ("x86_64-unknown-linux-musl", &["earmark"]),
 ];
 

@@ -10,7 +10,7 @@ use toml::{Table, Value};
 
 use crate::repo;
 
-const TABLE: &str = "crates/linux/netdev/src/drivers/table.toml";
+const TABLE: &str = "crates/linux/device/src/drivers/table.toml";
 
 /// What is said of what a kernel does not have.
 const NO_FILE: &str = "no such file";

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
-use netdev::setters::{Matches, Traits, drop_ins, foreign};
+use netdev::setters::{Matches, Traits, drop_ins, foreign, read_traits};
 use netdev::{Root, device_name};
 
 use super::apply::DeviceArgs;
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &PersistArgs) -> Result<()> {
     let name = &device.identity().name;
     let settings = settings(args, &store, device)?;
     debug_assert_eq!(device.identity().kind, DeviceKind::Interface);
-    let mut traits = Traits::read(&Root::here(), name);
+    let mut traits = read_traits(&Root::here(), name);
     traits.number = traits.number.filter(|_| args.root == Path::new("/"));
     let subject = subject(args, &traits, &settings)?;
     match args.format().write(&subject, &settings).map_err(|why| anyhow!("{why}"))? {

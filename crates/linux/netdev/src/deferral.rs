@@ -1,24 +1,9 @@
-//! NAPI deferral of a whole device: software that holds interrupts back, whatever the NIC does.
-//!
-//! Files and meaning: Linux, `Documentation/networking/napi.rst`. After a poll that found nothing,
-//! interrupts stay off for `gro_flush_timeout` nanoseconds, up to `napi_defer_hard_irqs` times.
+//! NAPI deferral of a whole device: its files below `/sys`.
 
-use serde::{Deserialize, Serialize};
+pub use device::deferral::Deferral;
 
 use super::error::DeviceError;
 use super::root::{Root, directory_of};
-
-/// The deferral of a device; `None` where the kernel does not have it. To change, `None` leaves a
-/// value as it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Deferral {
-    /// How long interrupts stay off, and packets are kept for GRO, in nanoseconds.
-    pub gro_flush_timeout: Option<u64>,
-    /// How often in a row.
-    pub napi_defer_hard_irqs: Option<u64>,
-    /// Whether kernel threads poll instead of the softirq; `None` also before Linux 5.12.
-    pub threaded: Option<u64>,
-}
 
 const GRO_FLUSH_TIMEOUT: &str = "gro_flush_timeout";
 const NAPI_DEFER_HARD_IRQS: &str = "napi_defer_hard_irqs";

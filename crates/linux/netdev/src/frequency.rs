@@ -1,27 +1,8 @@
-//! Frequencies: who chooses how fast a processor runs.
-//!
-//! Files and meaning: Linux, `Documentation/admin-guide/pm/cpufreq.rst`.
+//! Frequencies of processors: their files below `/sys`.
 
-use std::collections::BTreeSet;
-
-use serde::Serialize;
+pub use device::frequency::Frequency;
 
 use super::root::Root;
-
-/// How processors' frequencies are chosen; several values if they differ, none if nothing chooses.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Frequency {
-    /// Drivers, such as `intel_pstate`.
-    pub drivers: BTreeSet<String>,
-    /// Governors, such as `powersave`.
-    pub governors: BTreeSet<String>,
-    /// Hints to the processor, such as `balance_performance`.
-    pub preferences: BTreeSet<String>,
-    /// The slowest that is allowed, in kHz.
-    pub min_khz: Option<u64>,
-    /// The fastest that is allowed, in kHz.
-    pub max_khz: Option<u64>,
-}
 
 /// Reads how the frequencies of `cpus` are chosen. What cannot be read is left out.
 pub fn read_frequency(root: &Root, cpus: &[u32]) -> Frequency {
@@ -41,6 +22,6 @@ pub fn read_frequency(root: &Root, cpus: &[u32]) -> Frequency {
 /// The processors that are online; processor 0 if that cannot be read.
 pub fn online_cpus(root: &Root) -> Vec<u32> {
     let text = root.word("sys/devices/system/cpu/online");
-    let cpus = text.and_then(|text| sys::cpus::parse_list(&text)).unwrap_or_default();
+    let cpus = text.and_then(|text| device::cpus::parse_list(&text)).unwrap_or_default();
     if cpus.is_empty() { vec![0] } else { cpus }
 }

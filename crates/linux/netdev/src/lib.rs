@@ -31,7 +31,6 @@
 
 pub mod aspm;
 pub mod deferral;
-pub mod drivers;
 mod error;
 pub mod ethtool;
 mod files;
@@ -41,7 +40,6 @@ pub mod idle;
 pub mod interrupts;
 mod names;
 pub mod netdev;
-pub mod queue_names;
 mod root;
 pub mod routes;
 pub mod setters;
@@ -50,6 +48,7 @@ pub mod statistics;
 pub mod steering;
 pub mod virtualisation;
 
+pub use device::{drivers, queue_names};
 pub use error::DeviceError;
 pub use files::{DeviceFiles, list_devices, read_device, read_machine};
 pub use names::{device_name, illegible_devices};

@@ -1,27 +1,11 @@
-//! Steering: which processors handle the packets of a queue in software (RPS, RFS, XPS).
-//!
-//! Files and meaning: Linux, `Documentation/networking/scaling.rst`.
+//! Steering: its files below `/sys`.
 
-use serde::Serialize;
+use device::cpus::{parse_mask, write_mask};
+pub use device::steering::Steering;
 
 use super::error::DeviceError;
 use super::netdev::Direction;
 use super::root::{Root, directory_of};
-use sys::cpus::{parse_mask, write_mask};
-
-/// The steering of one queue.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Steering {
-    /// Which way packets go.
-    pub direction: Direction,
-    /// The number of the queue among those of its direction.
-    pub queue: u32,
-    /// Receiving: those that packets are spread over; none: the one that was interrupted keeps
-    /// them. Sending: those whose packets go out here.
-    pub cpus: Vec<u32>,
-    /// Receiving: flows whose reading processor is remembered.
-    pub flows: u64,
-}
 
 /// The steering of all queues of a device, receiving ones first.
 ///

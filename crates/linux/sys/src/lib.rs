@@ -4,7 +4,6 @@ pub mod address;
 pub mod busy_poll;
 pub mod clock;
 pub mod cpu;
-pub mod cpus;
 pub mod ctrl_c;
 pub mod ethtool;
 pub mod files;
@@ -25,3 +24,5 @@ pub mod signals;
 pub mod stamps;
 pub mod streams;
 pub mod wait;
+
+pub use device::cpus;

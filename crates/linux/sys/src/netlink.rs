@@ -5,7 +5,7 @@
 //! inside `Host::enter_net` of the crate `lab` and works on that host ever after.
 
 pub mod message;
-pub mod tlv;
+pub use device::tlv;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};

@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 use netdev::ethtool::{Coalesce, Ethtool, QueueCoalesce};
 use netdev::interrupts::{Affinity, Interrupt, irqbalance, of_device, read_interrupts};
 use netdev::netdev::Netdev;
-use netdev::setters::{Setter, Setters, Traits, read_setters};
+use netdev::setters::{Setter, Setters, read_setters, read_traits};
 use netdev::{
     DeviceError, DeviceFiles, Root, list_devices, names_in_proc_net_dev, read_device, read_machine,
 };
@@ -190,7 +190,7 @@ impl Notes {
     }
 
     fn setters(&mut self, root: &Root, name: &str) -> Vec<Setter> {
-        let Setters { found, unread } = read_setters(&Tree::at("/"), &Traits::read(root, name));
+        let Setters { found, unread } = read_setters(&Tree::at("/"), &read_traits(root, name));
         if let Some(first) = unread.first() {
             let needs = if first.is_denied { "needs root: " } else { "" };
             let others = match unread.len() - 1 {

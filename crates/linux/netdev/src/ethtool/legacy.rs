@@ -11,10 +11,8 @@
 use std::io;
 use std::ops::Range;
 
-use serde::Serialize;
+use device::ethtool::{Coalesce, QueueCoalesce, parse_legacy, word_of};
 
-use super::coalesce::Coalesce;
-use super::parameter::Parameter;
 use super::{Ethtool, refused};
 use crate::error::DeviceError;
 use sys::ethtool::{
@@ -24,41 +22,6 @@ use sys::ethtool::{
 
 /// Queues that there may be (`MAX_NUM_QUEUE`).
 const MAX_QUEUES: u32 = 4_096;
-
-/// The coalescing of one queue.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct QueueCoalesce {
-    /// The number of the queue.
-    pub queue: u32,
-    /// Its settings: values that are not 0, and the waiting times in any case.
-    pub coalesce: Coalesce,
-}
-
-impl Parameter {
-    /// Whether a queue can have one of its own: the ioctl is older than some parameters.
-    pub fn is_of_queues(self) -> bool {
-        word_of(self).is_some()
-    }
-}
-
-/// The values of `struct ethtool_coalesce`, command included.
-///
-/// A 0 is taken for "not supported", except for the two waiting times, which every driver has.
-pub fn parse_legacy(words: &[u32]) -> Coalesce {
-    let mut coalesce = Coalesce::new();
-    for parameter in Parameter::all() {
-        let Some(&value) = word_of(parameter).and_then(|word| words.get(word)) else { continue };
-        if value != 0 || matches!(parameter, Parameter::RxUsecs | Parameter::TxUsecs) {
-            coalesce.set(parameter, value);
-        }
-    }
-    coalesce
-}
-
-fn word_of(parameter: Parameter) -> Option<usize> {
-    let word = usize::from(parameter as u16).checked_sub(1)?;
-    (word < WORDS).then_some(word)
-}
 
 fn change_words(words: &mut [u32], change: &Coalesce) -> io::Result<()> {
     for (parameter, value) in change.iter() {
@@ -171,6 +134,7 @@ impl Ethtool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Parameter;
     use super::*;
 
     #[test]

@@ -7,13 +7,10 @@
 //! Kernels before 5.6 lack the family, and some of its requests are younger. Coalescing and the
 //! driver's name are then asked for by ioctl (`legacy.rs`, `driver.rs`).
 
-mod coalesce;
 mod driver;
 mod flow_rule;
 mod flow_rules;
 mod legacy;
-mod parameter;
-mod reply;
 mod rss;
 
 use std::io;
@@ -23,13 +20,14 @@ use super::genl::{About, Failure, Family, failed};
 use super::tlv::{Reply, Writer, parse};
 use sys::ethtool::{Control, check_name};
 
-pub use coalesce::{Coalesce, ProfileStep, encode_coalesce};
-pub use driver::{Driver, parse_driver};
+pub use device::ethtool::{
+    Channels, Coalesce, Driver, Eee, Features, Link, LinkState, Parameter, ProfileStep,
+    QueueCoalesce, Rings, Strings, Timestamps, UnknownParameter, encode_coalesce, parse_driver,
+    parse_legacy,
+};
 pub use flow_rule::{Field, Flow, FlowRule, parse_flow_rule};
 pub use flow_rules::{FlowRules, PlacedRule};
-pub use legacy::{QueueCoalesce, parse_legacy, set_coalescing};
-pub use parameter::{Parameter, UnknownParameter};
-pub use reply::{Channels, Eee, Features, Link, LinkState, Rings, Strings, Timestamps};
+pub use legacy::set_coalescing;
 pub use rss::{HashFields, Rss, parse_rss};
 
 /// Requests (`ETHTOOL_MSG_..._GET` and `_SET`).
@@ -123,7 +121,7 @@ impl Ethtool {
     /// Sets how many queues both receive and send (`ethtool -L DEV combined N`).
     pub fn set_combined_channels(&self, device: &str, count: u32) -> Result<(), DeviceError> {
         self.ask("change the channels of", device, command::SET_CHANNELS, |request| {
-            request.put_u32(reply::COMBINED, count);
+            request.put_u32(device::ethtool::COMBINED, count);
         })
         .map(drop)
     }

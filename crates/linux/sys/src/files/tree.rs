@@ -4,6 +4,7 @@ use std::io::{self, Error, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use device::setters::FileTree;
 use rustix::fs::{AtFlags, Mode, readlinkat, unlinkat};
 
 use super::directory::Directory;
@@ -107,5 +108,19 @@ impl Tree {
     fn directory(&self, path: &str) -> io::Result<Directory> {
         let root = self.root(None)?;
         Ok(Walk::new(Some(root.as_fd()), None)?.directory(path.as_ref())?.into())
+    }
+}
+
+impl FileTree for Tree {
+    fn read_text(&self, path: &str, most: u64) -> io::Result<Option<String>> {
+        Self::read_text(self, path, most)
+    }
+
+    fn names(&self, path: &str, most: usize) -> io::Result<Vec<String>> {
+        Self::names(self, path, most)
+    }
+
+    fn shown(&self, path: &str) -> PathBuf {
+        Self::shown(self, path)
     }
 }

@@ -18,7 +18,7 @@
 //! systemd-networkd sets none.
 //!
 //! Each program has a file here with a pure parser, [`settings_in`], and a thin reader. The files
-//! are those of others: bounded, regular, and none leads out of the tree ([`Tree`]).
+//! are those of others: bounded, regular, and none leads out of the tree ([`FileTree`]).
 
 mod command;
 mod files;
@@ -31,16 +31,12 @@ mod traits;
 mod tuned;
 mod udev;
 
-#[cfg(test)]
-mod tests;
-
 use std::cmp::Ordering;
 
 use serde::Serialize;
-use sys::files::Tree;
 
 use files::Files;
-pub use files::Unread;
+pub use files::{FileTree, Unread};
 pub use ini::section;
 pub use link::{DropIn, LinkFile, drop_ins, foreign, link_key};
 pub use traits::{Matches, Settings, Traits};
@@ -120,7 +116,7 @@ pub struct Setters {
 }
 
 /// Reads them. What cannot be read is listed as well.
-pub fn read_setters(tree: &Tree, device: &Traits) -> Setters {
+pub fn read_setters(tree: &dyn FileTree, device: &Traits) -> Setters {
     let mut files = Files::new(tree);
     let mut found = Vec::new();
     for by in Program::ALL {

@@ -27,7 +27,7 @@ pub struct Channels {
 }
 
 /// Number of combined channels (`ETHTOOL_A_CHANNELS_COMBINED_COUNT`).
-pub(super) const COMBINED: u16 = 9;
+pub const COMBINED: u16 = 9;
 
 impl Channels {
     /// How many receive.
@@ -295,9 +295,9 @@ fn names_of_set_bits(attribute: &Tlv<'_>) -> Result<BTreeSet<String>, Malformed>
 pub struct Strings(pub Vec<String>);
 
 /// Of the request and the answer: the sets (`ETHTOOL_A_STRSET_STRINGSETS`), and one of them.
-pub(super) const SETS: u16 = 2;
+pub const SETS: u16 = 2;
 /// One of the sets (`ETHTOOL_A_STRINGSETS_STRINGSET`).
-pub(super) const SET: u16 = 1;
+pub const SET: u16 = 1;
 
 impl Reply for Strings {
     fn take(&mut self, attribute: &Tlv<'_>) -> Result<(), Malformed> {

@@ -8,10 +8,8 @@
 
 use std::collections::BTreeMap;
 
-use sys::files::Tree;
-
 use super::command;
-use super::files::{Files, Unread, by_name, text};
+use super::files::{FileTree, Files, Unread, by_name, text};
 use super::ini::{assignment, section};
 use super::traits::{Matches, Settings, Traits, any, is_like};
 use crate::ethtool::Parameter;
@@ -47,7 +45,7 @@ pub type DropIn = (String, Vec<String>);
 ///
 /// # Errors
 /// If one cannot be read: it might be the one that counts.
-pub fn foreign(tree: &Tree, device: &Traits) -> Result<Vec<LinkFile>, Unread> {
+pub fn foreign(tree: &dyn FileTree, device: &Traits) -> Result<Vec<LinkFile>, Unread> {
     let by_udev = by_udev(tree, device)?;
     let mut files = Vec::new();
     for (name, path) in by_name(tree, &DIRECTORIES, "", ".link")? {
@@ -64,7 +62,7 @@ pub fn foreign(tree: &Tree, device: &Traits) -> Result<Vec<LinkFile>, Unread> {
     Ok(files)
 }
 
-fn by_udev(tree: &Tree, device: &Traits) -> Result<Option<String>, Unread> {
+fn by_udev(tree: &dyn FileTree, device: &Traits) -> Result<Option<String>, Unread> {
     let Some(number) = device.number else { return Ok(None) };
     let known = text(tree, &format!("/run/udev/data/n{number}"))?.unwrap_or_default();
     let path = known.lines().find_map(|line| line.strip_prefix("E:ID_NET_LINK_FILE="));
@@ -76,7 +74,7 @@ fn by_udev(tree: &Tree, device: &Traits) -> Result<Option<String>, Unread> {
 }
 
 /// What is dropped into a `.link` file of that name.
-pub fn drop_ins(tree: &Tree, name: &str) -> Result<Vec<DropIn>, Unread> {
+pub fn drop_ins(tree: &dyn FileTree, name: &str) -> Result<Vec<DropIn>, Unread> {
     let files = by_name(tree, &DIRECTORIES, &format!("/{name}.d"), ".conf")?.into_values();
     let lines = |path: &str| Ok(section(&text(tree, path)?.unwrap_or_default(), "[Link]"));
     files.map(|path| Ok((path.clone(), lines(&path)?))).collect()

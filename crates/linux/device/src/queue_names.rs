@@ -1,15 +1,15 @@
 //! Counters of queues among a driver's own ones, which each driver names as it likes.
 //!
-//! For drivers that do not answer `qstats-get` ([`Netdev::queue_counters`]). Names were taken from
+//! For drivers that do not answer `qstats-get` . Names were taken from
 //! the drivers in Linux, `drivers/net/`: `rx_queue_0_packets` (igb, ixgbe), `rx-0.packets` (i40e),
 //! `rx0_packets` (mlx5), `queue_0_rx_cnt` (ena), `[0]: rx_ucast_packets` (bnxt), `rx_packets[0]`
 //! (gve), `rx_0_packets` (mana).
 //!
-//! [`Netdev::queue_counters`]: super::netdev::Netdev::queue_counters
+//! [`Netdev::queue_counters`]: super::napi::QueueCounters
 
 use std::collections::BTreeMap;
 
-use super::netdev::{Direction, QueueCounters};
+use super::napi::{Direction, QueueCounters};
 
 /// What queues have counted, from counters by their names, as `ethtool -S` has them.
 pub fn queues_among(statistics: &BTreeMap<String, u64>) -> Vec<QueueCounters> {

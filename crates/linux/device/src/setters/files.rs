@@ -4,11 +4,27 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
-use sys::files::Tree;
-
 /// No directory has more files, and no file more bytes.
 const MOST_FILES: usize = 4_096;
 const LARGEST: u64 = 1 << 20;
+
+/// The files of a machine: `/`, an image of it, or what a report of it has.
+pub trait FileTree {
+    /// The text of a regular file of `most` bytes at most; `None` if there is nothing.
+    ///
+    /// # Errors
+    /// If it is something else, a link that leads out of the tree, larger, or cannot be read.
+    fn read_text(&self, path: &str, most: u64) -> io::Result<Option<String>>;
+
+    /// The names in a directory, in their order; none if there is no such directory.
+    ///
+    /// # Errors
+    /// If there are more than `most`, or it cannot be read.
+    fn names(&self, path: &str, most: usize) -> io::Result<Vec<String>>;
+
+    /// Where a path is, for messages.
+    fn shown(&self, path: &str) -> PathBuf;
+}
 
 /// A file or directory that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,12 +39,12 @@ pub struct Unread {
 }
 
 pub(super) struct Files<'a> {
-    pub(super) tree: &'a Tree,
+    pub(super) tree: &'a dyn FileTree,
     pub(super) unread: Vec<Unread>,
 }
 
 impl<'a> Files<'a> {
-    pub(super) fn new(tree: &'a Tree) -> Self {
+    pub(super) fn new(tree: &'a dyn FileTree) -> Self {
         Self { tree, unread: Vec::new() }
     }
 
@@ -53,15 +69,15 @@ impl<'a> Files<'a> {
     }
 }
 
-pub(super) fn text(tree: &Tree, path: &str) -> Result<Option<String>, Unread> {
+pub(super) fn text(tree: &dyn FileTree, path: &str) -> Result<Option<String>, Unread> {
     tree.read_text(path, LARGEST).map_err(|cause| unread(tree, path, &cause))
 }
 
-fn names(tree: &Tree, directory: &str) -> Result<Vec<String>, Unread> {
+fn names(tree: &dyn FileTree, directory: &str) -> Result<Vec<String>, Unread> {
     tree.names(directory, MOST_FILES).map_err(|cause| unread(tree, directory, &cause))
 }
 
-fn unread(tree: &Tree, path: &str, cause: &io::Error) -> Unread {
+fn unread(tree: &dyn FileTree, path: &str, cause: &io::Error) -> Unread {
     let is_denied = cause.kind() == io::ErrorKind::PermissionDenied;
     Unread { path: tree.shown(path), why: cause.to_string(), is_denied }
 }
@@ -69,7 +85,7 @@ fn unread(tree: &Tree, path: &str, cause: &io::Error) -> Unread {
 /// Files with that ending in a directory below each of several, by name: one of the first hides
 /// one of the same name in a later one.
 pub(super) fn by_name(
-    tree: &Tree,
+    tree: &dyn FileTree,
     directories: &[&str],
     below: &str,
     end: &str,

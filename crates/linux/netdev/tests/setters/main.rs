@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-use super::*;
+use netdev::setters::{Program, Setter, Setters, Traits, foreign, read_setters, settings_in};
+use sys::files::Tree;
 
 /// A tree in a directory of its own, which goes with it.
 struct Files {

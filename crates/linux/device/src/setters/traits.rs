@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::root::Root;
-
 /// Settings: names of `ethtool -C`, or of options of a driver, and values as they take them.
 pub type Settings = BTreeMap<String, String>;
 
@@ -21,19 +19,6 @@ pub struct Traits {
 }
 
 impl Traits {
-    /// Those of a device of this machine. For files of another machine it has no number.
-    pub fn read(root: &Root, name: &str) -> Self {
-        let file = |file: &str| format!("sys/class/net/{name}/{file}");
-        // 0: the address is its own, not one that a program has given it.
-        let is_own = root.number(&file("addr_assign_type")) == Some(0);
-        Self {
-            name: name.to_owned(),
-            address: root.word(&file("address")).filter(|_| is_own),
-            driver: root.link_name(&file("device/driver")),
-            number: root.number(&file("ifindex")),
-        }
-    }
-
     /// Whether a list of patterns has its name; of one that is no pattern it is not known.
     pub(super) fn is_named(&self, patterns: &[&str]) -> Matches {
         any(patterns.iter().map(|pattern| is_like(pattern, Some(&self.name))))
