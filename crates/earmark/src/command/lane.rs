@@ -11,7 +11,6 @@ use super::apply::{DeviceArgs, settled, to_confirm};
 use bench::options::duration;
 use report::{errln, json, outln};
 use show::Lane;
-use show::Report;
 use sys::ctrl_c;
 use tune::Setting;
 use tune::device::TunedDevice;
@@ -271,7 +270,7 @@ fn forget(store: &Store, device: &dyn TunedDevice, settings: &[Setting]) -> Resu
 
 /// Says which lanes there are, of Earmark or of others.
 fn list(args: &LaneArgs, store: &Store, device: &dyn TunedDevice) -> Result<()> {
-    let report = Report::read(&Root::here(), &device.identity().name, std::time::Duration::ZERO)?;
+    let report = observe::read(&Root::here(), &device.identity().name, std::time::Duration::ZERO)?;
     let of_ours = queues_of_lanes(&current(store, device)?);
     let has_rules = |queue: &u16| report.lanes.iter().any(|it| it.queue == u32::from(*queue));
     let by_hash: Vec<u16> = of_ours.into_iter().filter(|queue| !has_rules(queue)).collect();

@@ -20,7 +20,6 @@ use report::{errln, json, outln};
 use show::LabPort;
 use show::Lines;
 use show::Report;
-use show::nics;
 use show::{screen, summary};
 
 #[derive(Args, Debug)]
@@ -67,12 +66,12 @@ pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode> {
     let sample = if policy.is_some() { 0.0 } else { args.sample };
     let sample = Duration::from_secs_f64(sample);
     let is_list = args.devices.is_empty();
-    let read = |device: &String| Report::read(&root, &device_name(&root, device), sample);
+    let read = |device: &String| observe::read(&root, &device_name(&root, device), sample);
     let mut devices: Vec<Report> = args.devices.iter().map(read).collect::<Result<_>>()?;
     if is_list {
         // One that goes away meanwhile is not shown.
-        let nics = nics(&root)?;
-        devices.extend(nics.iter().filter_map(|it| Report::read(&root, it, Duration::ZERO).ok()));
+        let nics = observe::nics(&root)?;
+        devices.extend(nics.iter().filter_map(|it| observe::read(&root, it, Duration::ZERO).ok()));
     }
     devices = devices.into_iter().map(with_lab).collect();
     if is_list {

@@ -11,9 +11,10 @@ use netdev::netdev::Direction;
 use netdev::{Root, device_name};
 
 use bench::options::number;
+use observe::Meter;
 use report::terminal::{Stream, Width};
 use report::{errln, json, outln};
-use show::{Meter, QueueRates, Rates};
+use show::{QueueRates, Rates};
 use tune::recover;
 
 /// Lines of a terminal after which the header is said again.

@@ -18,6 +18,7 @@ mod files;
 pub mod frequency;
 pub mod idle;
 pub mod interrupts;
+pub mod link;
 pub mod napi;
 pub mod queue_names;
 pub mod setters;

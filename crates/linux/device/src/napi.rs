@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::tlv::{Malformed, Tlvs, Writer};
 
 /// Of a NAPI instance (`NETDEV_A_NAPI_...`).
-mod napi {
+mod attribute {
     pub(super) const IFINDEX: u16 = 1;
     pub(super) const ID: u16 = 2;
     pub(super) const IRQ: u16 = 3;
@@ -143,34 +143,36 @@ pub fn parse_napi(attributes: &[u8]) -> Result<Napi, Malformed> {
     for attribute in Tlvs::new(attributes) {
         let attribute = attribute?;
         match attribute.kind {
-            napi::IFINDEX => parsed.ifindex = attribute.word()?,
-            napi::ID => id = Some(attribute.word()?),
-            napi::IRQ => parsed.irq = Some(attribute.word()?),
-            napi::PID => parsed.pid = Some(attribute.word()?),
-            napi::DEFER_HARD_IRQS => parsed.defer_hard_irqs = Some(attribute.word()?),
-            napi::GRO_FLUSH_TIMEOUT => parsed.gro_flush_timeout = Some(attribute.number()?),
-            napi::IRQ_SUSPEND_TIMEOUT => parsed.irq_suspend_timeout = Some(attribute.number()?),
-            napi::THREADED => parsed.threaded = Threaded::of(attribute.word()?),
+            attribute::IFINDEX => parsed.ifindex = attribute.word()?,
+            attribute::ID => id = Some(attribute.word()?),
+            attribute::IRQ => parsed.irq = Some(attribute.word()?),
+            attribute::PID => parsed.pid = Some(attribute.word()?),
+            attribute::DEFER_HARD_IRQS => parsed.defer_hard_irqs = Some(attribute.word()?),
+            attribute::GRO_FLUSH_TIMEOUT => parsed.gro_flush_timeout = Some(attribute.number()?),
+            attribute::IRQ_SUSPEND_TIMEOUT => {
+                parsed.irq_suspend_timeout = Some(attribute.number()?);
+            }
+            attribute::THREADED => parsed.threaded = Threaded::of(attribute.word()?),
             _ => {}
         }
     }
-    parsed.id = id.ok_or(Malformed::Missing { kind: napi::ID })?;
+    parsed.id = id.ok_or(Malformed::Missing { kind: attribute::ID })?;
     Ok(parsed)
 }
 
 /// Appends the attributes of `napi-set`.
 pub fn encode_napi(change: &NapiChange, request: &mut Writer) {
     if let Some(value) = change.defer_hard_irqs {
-        request.put_u32(napi::DEFER_HARD_IRQS, value);
+        request.put_u32(attribute::DEFER_HARD_IRQS, value);
     }
     if let Some(value) = change.gro_flush_timeout {
-        request.put_u64(napi::GRO_FLUSH_TIMEOUT, value);
+        request.put_u64(attribute::GRO_FLUSH_TIMEOUT, value);
     }
     if let Some(value) = change.irq_suspend_timeout {
-        request.put_u64(napi::IRQ_SUSPEND_TIMEOUT, value);
+        request.put_u64(attribute::IRQ_SUSPEND_TIMEOUT, value);
     }
     if let Some(value) = change.threaded {
-        request.put_u32(napi::THREADED, value as u32);
+        request.put_u32(attribute::THREADED, value as u32);
     }
 }
 

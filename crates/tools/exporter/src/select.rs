@@ -3,7 +3,7 @@
 use anyhow::Result;
 use glob::{Pattern, PatternError};
 use netdev::{Root, device_name};
-use show::{all_devices, nics};
+use observe::{all_devices, nics};
 
 /// Which devices are read: those that match, or else those that `earmark show` lists.
 #[derive(Clone, Debug, Default)]

@@ -3,8 +3,8 @@
 //! A lone packet is one that comes when nothing else does: a request, an answer, a time stamp. What
 //! delays packets under load only, such as a softirq that runs out of budget, is not counted here.
 
-use netdev::drivers::{self, Bound, Wait, is_software, wait};
-use netdev::ethtool::{Parameter, QueueCoalesce};
+use device::drivers::{self, Bound, Wait, is_software, wait};
+use device::ethtool::{Parameter, QueueCoalesce};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -171,7 +171,7 @@ fn idle(report: &Report) -> Option<Delay> {
 }
 
 fn threaded(report: &Report) -> Option<Delay> {
-    use netdev::netdev::Threaded;
+    use device::napi::Threaded;
     let by_thread = |threaded| threaded == Some(Threaded::Enabled);
     let any = report.napis.iter().flatten().any(|napi| by_thread(napi.threaded));
     (any || report.files.deferral.threaded == Some(1)).then(|| {
@@ -185,7 +185,7 @@ fn threaded(report: &Report) -> Option<Delay> {
 }
 
 fn steering(report: &Report) -> Option<Delay> {
-    use netdev::netdev::Direction;
+    use device::napi::Direction;
     let steered = report.files.steering.iter();
     let queues = steered.filter(|it| it.direction == Direction::Rx && !it.cpus.is_empty()).count();
     (queues > 0).then(|| {

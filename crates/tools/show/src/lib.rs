@@ -1,13 +1,13 @@
-//! What delays the packets that a device receives, and for how long at most: `earmark show` and
-//! `earmark watch`.
+//! What delays the packets that a device receives, and for how long at most.
 //!
 //! # Theory of operation
 //!
 //! On its way from the wire to the application, a packet may wait at several places: coalescing in
 //! the NIC, NAPI deferral, offloads that merge, a processor that sleeps, a socket that is polled.
-//! The kernel says of each how it is set. [`Report::read`] reads a device in one pass, the bounds
-//! of each delay follow from the settings, and [`screen`] puts them on one screen.
-//! Nothing here changes anything.
+//! The kernel says of each how it is set. A [`Report`] has all of it: the crate `observe` fills it
+//! from the kernel of this machine, `read` from text. The bounds of each delay follow from the
+//! settings, [`check`] holds them against a policy, and [`screen`] puts them on one screen.
+//! There is no I/O here; it works in a browser as well.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
@@ -18,7 +18,6 @@ mod lab;
 mod lanes;
 mod lines;
 mod rates;
-mod read;
 mod report;
 mod role;
 mod screen;
@@ -28,8 +27,8 @@ pub use delays::{Delay, delays_of};
 pub use lab::LabPort;
 pub use lanes::Lane;
 pub use lines::Lines;
-pub use rates::{Meter, QueueRates, Rates};
-pub use read::{all_devices, nics};
-pub use report::Report;
-pub use role::are_for_receiving;
+pub use lines::count;
+pub use rates::{QueueRates, Rates, Reading, VectorRates};
+pub use report::{FILES, Report, Unreadable, Vector, vectors};
+pub use role::{are_for_receiving, crowded_cpu};
 pub use screen::{screen, summary};

@@ -54,7 +54,8 @@ impl Lines {
     }
 }
 
-pub(crate) fn count(number: usize, thing: &str) -> String {
+/// A number of things: `1 queue`, `2 queues`.
+pub fn count(number: usize, thing: &str) -> String {
     if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }
 

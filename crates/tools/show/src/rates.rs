@@ -1,100 +1,33 @@
 //! What a device does over time: packets, interrupts, drops, for each queue where the kernel
 //! counts them.
 //!
-//! A [`Meter`] reads counters, [`Meter::between`] makes rates of two readings.
+//! [`Rates::between`] makes rates of two readings of its counters.
 
+use core::time::Duration;
 use std::collections::BTreeMap;
-use std::time::Instant;
 
-use anyhow::Result;
-use netdev::Root;
-use netdev::ethtool::Ethtool;
-use netdev::interrupts::{Interrupt, of_device, read_interrupts};
-use netdev::netdev::{Direction, Netdev, QueueCounters};
-use netdev::queue_names::queues_among;
-use netdev::softnet::{Softnet, read_softnet};
+use device::interrupts::Interrupt;
+use device::link::LinkStats;
+use device::napi::{Direction, QueueCounters};
+use device::softnet::Softnet;
 use schemars::JsonSchema;
 use serde::Serialize;
-use sys::netlink::{LinkStats, Netlink};
 
-use super::read::no_device;
 use super::role::{InterruptRole, roles_of};
 
-#[derive(Debug)]
+/// Counters of a device at a moment.
+#[derive(Clone, Debug, Default)]
 pub struct Reading {
-    pub at: Instant,
+    /// The moment, since any start.
+    pub at: Duration,
+    /// What the link has carried.
     pub link: LinkStats,
+    /// The interrupts of the device.
     pub interrupts: Vec<Interrupt>,
+    /// The receiving softirq of each processor.
     pub softnet: Vec<Softnet>,
     /// What each queue has counted; empty if neither kernel nor driver counts.
     pub queues: Vec<QueueCounters>,
-}
-
-/// Reads counters of a device again and again.
-#[derive(Debug)]
-pub struct Meter<'a> {
-    root: &'a Root,
-    device: String,
-    ethtool: Ethtool,
-    netdev: Option<Netdev>,
-    netlink: Netlink,
-    vectors: BTreeMap<u32, u32>,
-}
-
-impl<'a> Meter<'a> {
-    /// For a device of this network.
-    pub fn open(root: &'a Root, device: &str) -> Result<Self> {
-        let netlink = Netlink::open()?;
-        netlink.link(device).map_err(|_| no_device(root, device))?;
-        let netdev = Netdev::open().ok();
-        let vectors = netdev.as_ref().map(|it| vectors_of_queues(it, device)).unwrap_or_default();
-        Ok(Self {
-            root,
-            device: device.to_owned(),
-            ethtool: Ethtool::open()?,
-            netdev,
-            netlink,
-            vectors,
-        })
-    }
-
-    /// Reads the counters.
-    pub fn read(&self) -> Result<Reading> {
-        let link = self.netlink.link(&self.device)?.stats;
-        let at = Instant::now();
-        let all = read_interrupts(self.root).unwrap_or_default();
-        Ok(Reading {
-            at,
-            link,
-            interrupts: of_device(self.root, &self.device, &all).unwrap_or_default(),
-            softnet: read_softnet(self.root).unwrap_or_default(),
-            queues: self.queues(),
-        })
-    }
-
-    fn queues(&self) -> Vec<QueueCounters> {
-        let reported = self.netdev.as_ref().and_then(|it| it.queue_counters(&self.device).ok());
-        // Some drivers answer, and count nothing.
-        let counts = |queues: &Vec<QueueCounters>| {
-            queues.iter().any(|it| it.counters.keys().any(|name| name.ends_with("packets")))
-        };
-        reported.filter(counts).unwrap_or_else(|| {
-            queues_among(&self.ethtool.statistics(&self.device).unwrap_or_default())
-        })
-    }
-
-    /// What the device did between two readings.
-    pub fn between(&self, before: &Reading, after: &Reading) -> Rates {
-        Rates::between(&self.device, &self.vectors, before, after)
-    }
-}
-
-fn vectors_of_queues(netdev: &Netdev, device: &str) -> BTreeMap<u32, u32> {
-    let napis = netdev.napis(device).unwrap_or_default();
-    let queues = netdev.queues(device).unwrap_or_default();
-    let receiving = queues.iter().filter(|queue| queue.direction == Direction::Rx);
-    let vector = |napi: u32| napis.iter().find(|it| it.id == napi)?.irq;
-    receiving.filter_map(|queue| Some((queue.id, vector(queue.napi?)?))).collect()
 }
 
 /// What a device did in a while. All rates are per second.
@@ -149,8 +82,11 @@ pub struct QueueRates {
 /// What an interrupt did in a while.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct VectorRates {
+    /// Its number, as in `/proc/irq`.
     pub number: u32,
+    /// Its handlers, such as `eth0-TxRx-0`.
     pub handlers: Vec<String>,
+    /// How often it came in a second.
     pub per_s: f64,
     #[serde(skip)]
     role: InterruptRole,
@@ -165,13 +101,15 @@ fn number_of(handler: &str) -> Option<u32> {
 }
 
 impl Rates {
-    fn between(
+    /// What the device did between two readings; `vectors_of_queues` has the interrupt of each
+    /// receive queue, as far as the kernel says.
+    pub fn between(
         device: &str,
         vectors_of_queues: &BTreeMap<u32, u32>,
         before: &Reading,
         after: &Reading,
     ) -> Self {
-        let seconds = after.at.duration_since(before.at).as_secs_f64().max(1e-9);
+        let seconds = after.at.saturating_sub(before.at).as_secs_f64().max(1e-9);
         let rate = |of: fn(&LinkStats) -> u64| {
             of(&after.link).saturating_sub(of(&before.link)) as f64 / seconds
         };

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use netdev::DeviceFiles;
-use netdev::ethtool::{
+use device::DeviceFiles;
+use device::ethtool::{
     Channels, Coalesce, Driver, Eee, Features, Link, QueueCoalesce, Rings, Timestamps,
 };
-use netdev::netdev::{Napi, Queue};
-use netdev::setters::Setter;
+use device::interrupts::{Affinity, Interrupt};
+use device::napi::{Napi, Queue};
+use device::setters::Setter;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::delays::Delay;
+use super::delays::{Delay, delays_of};
 use super::lab::LabPort;
 use super::lanes::Lane;
 
@@ -81,20 +82,75 @@ pub struct Report {
 /// An interrupt of the device.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Vector {
+    /// Its number, as in `/proc/irq`.
     pub number: u32,
     /// Its handlers, such as `eth0-TxRx-0`.
     pub handlers: Vec<String>,
+    /// How often it came since boot.
     pub count: u64,
+    /// The same on each processor that had it: processor and count.
     pub per_cpu: Vec<(u32, u64)>,
     /// How often it came in a second, while it was looked at; `None`: it was not.
     pub per_s: Option<f64>,
+    /// Processors that may have it; `None`: not known.
     pub cpus_allowed: Option<Vec<u32>>,
+    /// Processors that have it in fact; `None`: not known.
     pub cpus_effective: Option<Vec<u32>>,
 }
 
 /// What could not be read.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Unreadable {
+    /// What of the device, such as `rings`.
     pub what: &'static str,
+    /// The reason, and what it takes.
     pub why: String,
+}
+
+pub(crate) const NO_DRIVER: &str = "no driver";
+
+/// What is missing where `/sys` cannot be read: interrupts, deferral, steering and counters.
+pub const FILES: &str = "interrupts, deferral, steering";
+
+impl Report {
+    /// The same with the delays that follow from all else that is known.
+    pub fn with_delays(mut self) -> Self {
+        self.delays = delays_of(&self);
+        self
+    }
+
+    /// The name of its driver, or what stands for one.
+    pub fn driver_name(&self) -> &str {
+        let reported = self.driver.as_ref().map(|driver| driver.name.as_str());
+        reported.or(self.files.driver.as_deref()).unwrap_or(NO_DRIVER)
+    }
+
+    pub(crate) fn called_driver(&self) -> &str {
+        Some(self.driver_name()).filter(|name| *name != NO_DRIVER).unwrap_or("its driver")
+    }
+
+    /// Megabits a second, if the driver knows.
+    pub fn speed_mbps(&self) -> Option<u32> {
+        let by_file = self.files.speed_mbps.and_then(|speed| u32::try_from(speed).ok());
+        self.link.and_then(|link| link.speed_mbps).or(by_file)
+    }
+
+    /// Whether the files of the device itself could be read.
+    pub fn has_files(&self) -> bool {
+        self.unreadable.iter().all(|it| it.what != FILES)
+    }
+}
+
+/// Interrupts with their handlers, for people and in JSON; `per_s` has the rate of each.
+pub fn vectors(interrupts: &[(Interrupt, Affinity)], per_s: Option<&[f64]>) -> Vec<Vector> {
+    let vector = |(place, (interrupt, affinity)): (usize, &(Interrupt, Affinity))| Vector {
+        number: interrupt.number,
+        handlers: interrupt.handlers.clone(),
+        count: interrupt.total(),
+        per_cpu: interrupt.counts.iter().filter(|(_, n)| *n > 0).copied().collect(),
+        per_s: per_s.and_then(|rates| rates.get(place).copied()),
+        cpus_allowed: affinity.allowed.clone(),
+        cpus_effective: affinity.effective.clone(),
+    };
+    interrupts.iter().enumerate().map(vector).collect()
 }

@@ -1,7 +1,7 @@
 //! What an interrupt is for, by the names of its handlers; and those of several queues on one
 //! processor.
 
-use netdev::interrupts::{Affinity, Interrupt};
+use device::interrupts::{Affinity, Interrupt};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InterruptRole {
@@ -57,7 +57,7 @@ pub fn are_for_receiving(interrupts: &[Interrupt]) -> Vec<bool> {
 ///
 /// Where the kernel does not say to which processor an interrupt goes, it is the one that has had
 /// all but a hundredth of it.
-pub(crate) fn crowded_cpu(interrupts: &[(Interrupt, Affinity)]) -> Option<u32> {
+pub fn crowded_cpu(interrupts: &[(Interrupt, Affinity)]) -> Option<u32> {
     let plain: Vec<Interrupt> = interrupts.iter().map(|(interrupt, _)| interrupt.clone()).collect();
     let receives = are_for_receiving(&plain);
     let receiving: Vec<_> = interrupts
@@ -90,7 +90,7 @@ fn cpu_of(interrupt: &Interrupt, affinity: &Affinity) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use netdev::interrupts::parse_interrupts;
+    use device::interrupts::parse_interrupts;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Links that sleep while they are idle: the wire's, and the one to memory.
 
-use netdev::ethtool::Eee;
+use device::ethtool::Eee;
 
 use super::delays::Delay;
 use super::lines::us;

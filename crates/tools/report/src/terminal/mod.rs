@@ -38,8 +38,14 @@ impl Width {
 
     /// The width of standard error.
     pub fn of_errors() -> Self {
-        let mut table = comfy_table::Table::new();
-        Self::of(stderr().is_terminal(), table.use_stderr())
+        let table = comfy_table::Table::new();
+        #[cfg(not(target_family = "wasm"))]
+        let table = {
+            let mut table = table;
+            table.use_stderr();
+            table
+        };
+        Self::of(stderr().is_terminal(), &table)
     }
 
     fn of(is_terminal: bool, table: &comfy_table::Table) -> Self {

@@ -1,7 +1,7 @@
 //! Commands that bring a device back to what a rule allows.
 
-use netdev::drivers::{lacks_timer, wait};
-use netdev::ethtool::Parameter;
+use device::drivers::{lacks_timer, wait};
+use device::ethtool::Parameter;
 
 use super::found::{Found, adaptive_of, is_hold};
 use super::key::{Key, Other, ValueKind};

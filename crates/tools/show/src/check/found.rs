@@ -1,12 +1,12 @@
 //! What a device says of that which a rule is about.
 
-use netdev::drivers::is_software;
-use netdev::ethtool::{Coalesce, Parameter};
+use device::drivers::is_software;
+use device::ethtool::{Coalesce, Parameter};
 
 use super::key::{Key, Other, ValueKind};
 use super::limit::format_number;
 use crate::delays::Delay;
-use crate::read::NO_DRIVER;
+use crate::report::NO_DRIVER;
 use crate::report::Report;
 
 #[derive(Clone, Debug, PartialEq)]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use base::quantity::Unit;
-use netdev::ethtool::Parameter;
+use device::ethtool::Parameter;
 use report::names::did_you_mean;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use netdev::netdev::{Direction, Napi, Threaded};
-use netdev::softnet::Softnet;
-use sys::cpus::write_list;
+use device::cpus::write_list;
+use device::napi::{Direction, Napi, Threaded};
+use device::softnet::Softnet;
 
 use crate::delays::has_no_napi;
 use crate::lines::{count, together, us};

@@ -4,7 +4,7 @@ mod host;
 mod nic;
 mod set_by;
 
-use netdev::ethtool::Parameter;
+use device::ethtool::Parameter;
 
 use super::lab::LabPort;
 use super::lanes::Lane;
@@ -85,10 +85,10 @@ mod tests {
     use super::*;
     use crate::delays::delays_of;
     use crate::report::{Unreadable, Vector};
-    use netdev::ethtool::{Channels, Coalesce, Driver, Features, ProfileStep, Rings};
-    use netdev::idle::IdleState;
-    use netdev::netdev::{Direction, Napi, Threaded};
-    use netdev::steering::Steering;
+    use device::ethtool::{Channels, Coalesce, Driver, Features, ProfileStep, Rings};
+    use device::idle::IdleState;
+    use device::napi::{Direction, Napi, Threaded};
+    use device::steering::Steering;
     use report::terminal::checks::fits;
 
     /// What no driver of today has, and those of 2005 had.

@@ -1,8 +1,8 @@
 //! What a screen says of the NIC: the device, its settings, interrupts and rings.
 
-use netdev::drivers::{is_software, meaning};
-use netdev::ethtool::{Parameter, ProfileStep};
-use sys::cpus::write_list;
+use device::cpus::write_list;
+use device::drivers::{is_software, meaning};
+use device::ethtool::{Parameter, ProfileStep};
 
 use crate::lines::{count, together};
 use crate::report::{Report, Vector};

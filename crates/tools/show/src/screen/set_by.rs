@@ -1,7 +1,7 @@
 //! What a screen says of files that set coalescing at boot.
 
-use netdev::ethtool::Parameter;
-use netdev::setters::Setter;
+use device::ethtool::Parameter;
+use device::setters::Setter;
 
 use crate::check::adaptive_of;
 use crate::report::Report;
@@ -53,8 +53,8 @@ fn in_force(report: &Report, name: &str, value: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use netdev::ethtool::Coalesce;
-    use netdev::setters::Program;
+    use device::ethtool::Coalesce;
+    use device::setters::Program;
 
     use super::*;
 

@@ -1,0 +1,12 @@
+//! What `show` knows of a device, read from the kernel of this machine: in one pass ([`read`]), and
+//! counters again and again ([`Meter`]). Nothing here changes anything.
+
+#![forbid(unsafe_code)]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
+mod lanes;
+mod meter;
+mod read;
+
+pub use meter::Meter;
+pub use read::{all_devices, nics, read};
