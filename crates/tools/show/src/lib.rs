@@ -29,6 +29,6 @@ pub use lanes::Lane;
 pub use lines::Lines;
 pub use lines::count;
 pub use rates::{QueueRates, Rates, Reading, VectorRates};
-pub use report::{FILES, Report, Unreadable, Vector, vectors};
+pub use report::{FILES, Report, Unreadable, Vector, part, vectors};
 pub use role::{are_for_receiving, crowded_cpu};
 pub use screen::{screen, summary};

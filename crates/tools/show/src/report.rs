@@ -112,6 +112,29 @@ pub(crate) const NO_DRIVER: &str = "no driver";
 /// What is missing where `/sys` cannot be read: interrupts, deferral, steering and counters.
 pub const FILES: &str = "interrupts, deferral, steering";
 
+/// Parts of what is known of a device, by the names that [`Unreadable`] has for them.
+pub mod part {
+    /// The interrupts of the device, and where they go.
+    pub const INTERRUPTS: &str = "interrupts";
+    /// NAPI deferral of the device.
+    pub const DEFERRAL: &str = "deferral";
+    /// RPS, RFS and XPS.
+    pub const STEERING: &str = "steering";
+    /// What the device is on.
+    pub const BUS: &str = "bus";
+    /// Idle states and frequencies of the machine.
+    pub const PROCESSORS: &str = "processors";
+    /// Whether the machine is virtual.
+    pub const MACHINE: &str = "machine";
+    /// Polling by programs.
+    pub const BUSY_POLLING: &str = "busy polling";
+    /// Coalescing by the driver.
+    pub const COALESCING: &str = "coalescing";
+
+    /// Those of the device that only files below `/sys` have.
+    pub(super) const OF_FILES: [&str; 4] = [INTERRUPTS, DEFERRAL, STEERING, BUS];
+}
+
 impl Report {
     /// The same with the delays that follow from all else that is known.
     pub fn with_delays(mut self) -> Self {
@@ -135,9 +158,16 @@ impl Report {
         self.link.and_then(|link| link.speed_mbps).or(by_file)
     }
 
-    /// Whether the files of the device itself could be read.
-    pub fn has_files(&self) -> bool {
-        self.unreadable.iter().all(|it| it.what != FILES)
+    /// Why a [`part`] of it is not known; `None`: it is, or there is nothing of it.
+    pub fn why_unread(&self, part: &str) -> Option<&str> {
+        let is_of_files = part::OF_FILES.contains(&part);
+        let says_so = |it: &&Unreadable| it.what == part || it.what == FILES && is_of_files;
+        self.unreadable.iter().find(says_so).map(|it| it.why.as_str())
+    }
+
+    /// Whether a [`part`] of it is known, or known to be nothing.
+    pub fn has(&self, part: &str) -> bool {
+        self.why_unread(part).is_none()
     }
 }
 

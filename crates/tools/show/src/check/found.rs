@@ -6,8 +6,7 @@ use device::ethtool::{Coalesce, Parameter};
 use super::key::{Key, Other, ValueKind};
 use super::limit::format_number;
 use crate::delays::Delay;
-use crate::report::NO_DRIVER;
-use crate::report::Report;
+use crate::report::{FILES, NO_DRIVER, Report, part};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Found {
@@ -60,9 +59,9 @@ pub(super) fn find(device: &Report, key: Key) -> Result<Vec<Found>, Unknown> {
         Other::LongestDelay => return Ok(vec![longest(device, |_| true)]),
         Other::GroFlushTimeout | Other::NapiDeferHardIrqs => return deferral(device, other),
         Other::IdleLatency => (number(files.idle.deepest().map(|state| state.latency_us)), ""),
-        Other::Threaded => (number(files.deferral.threaded), ""),
-        Other::BusyPoll => (number(files.limits.busy_poll), ""),
-        Other::BusyRead => (number(files.limits.busy_read), ""),
+        Other::Threaded => (number(files.deferral.threaded), part::DEFERRAL),
+        Other::BusyPoll => (number(files.limits.busy_poll), part::BUSY_POLLING),
+        Other::BusyRead => (number(files.limits.busy_read), part::BUSY_POLLING),
         Other::RingRx => (device.rings.and_then(|rings| rings.rx).map(f64::from), "rings"),
         Other::RingTx => (device.rings.and_then(|rings| rings.tx).map(f64::from), "rings"),
         Other::RxGro | Other::RxLro | Other::RxGroHw => (feature(key.name()), "features"),
@@ -76,16 +75,29 @@ pub(super) fn find(device: &Report, key: Key) -> Result<Vec<Found>, Unknown> {
         Other::Speed => (device.speed_mbps().map(f64::from), "link"),
     };
     value.map(|value| vec![Found::value(value)]).ok_or_else(|| match other {
-        Other::IdleLatency => "the kernel lists no idle states here".into(),
+        Other::IdleLatency if device.has(part::PROCESSORS) => {
+            "the kernel lists no idle states here".into()
+        }
+        Other::IdleLatency => unread(device, part::PROCESSORS),
         _ => why_not(device, what, key.name()),
     })
+}
+
+const SYS_UNREAD: &str = "/sys cannot be read";
+
+/// Why a part of the device is not known, which was not read.
+fn unread(device: &Report, part: &str) -> Unknown {
+    match device.why_unread(part) {
+        Some(why) if device.has(FILES) => why.to_owned(),
+        _ => SYS_UNREAD.into(),
+    }
 }
 
 /// Why something is not known, as far as reading it has shown.
 fn why_not(device: &Report, what: &str, name: &str) -> Unknown {
     match device.unreadable.iter().find(|unreadable| unreadable.what == what) {
         Some(unreadable) => unreadable.why.clone(),
-        None if !device.has_files() => "/sys cannot be read".into(),
+        None if !device.has(FILES) => SYS_UNREAD.into(),
         None if device.driver_name() == NO_DRIVER => format!("no driver reports {name}"),
         None => format!("driver {} does not report {name}", device.driver_name()),
     }
@@ -139,7 +151,7 @@ fn deferral(device: &Report, other: Other) -> Result<Vec<Found>, Unknown> {
     let own = &device.files.deferral;
     let own = if is_timeout { own.gro_flush_timeout } else { own.napi_defer_hard_irqs };
     let name = if is_timeout { "gro-flush-timeout" } else { "napi-defer-hard-irqs" };
-    let own = own.ok_or_else(|| why_not(device, "", name))?;
+    let own = own.ok_or_else(|| why_not(device, part::DEFERRAL, name))?;
     let napis = device.napis.iter().flatten().filter_map(|napi| {
         let value = match is_timeout {
             true => napi.gro_flush_timeout?,
@@ -167,7 +179,7 @@ fn longest(device: &Report, counts: impl Fn(&Delay) -> bool) -> Found {
     let unknown = delays().find(|delay| delay.up_to_us.is_none());
     let unclear = match unknown {
         Some(delay) => Some(delay.what.clone()),
-        None if !device.has_files() => Some("/sys cannot be read".into()),
+        None if !device.has(part::DEFERRAL) => Some(unread(device, part::DEFERRAL)),
         None if reports_no_timer(device) => Some(why_not(device, "coalescing", "rx-usecs")),
         None => None,
     };

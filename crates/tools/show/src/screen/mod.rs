@@ -9,7 +9,7 @@ use device::ethtool::Parameter;
 use super::lab::LabPort;
 use super::lanes::Lane;
 use super::lines::{Lines, us};
-use super::report::Report;
+use super::report::{Report, part};
 use host::{busy_polling, machine, napi, processors, softirq, steering};
 use nic::{coalescing, interrupts, link, merging, nic, pair, rings, timestamps};
 use report::terminal::Width;
@@ -45,21 +45,23 @@ pub fn screen(report: &Report, width: Width) -> Lines {
     lines.group("coalescing", coalescing(report));
     lines.group("set by", set_by(report));
     lines.group("lanes", report.lanes.iter().map(Lane::describe));
-    if report.has_files() {
+    if report.has(part::INTERRUPTS) {
         lines.group("interrupts", interrupts(report));
     }
-    if report.has_files() {
+    if report.has(part::DEFERRAL) {
         lines.group("NAPI", napi(report));
     }
-    lines.group("busy polling", [busy_polling(report)]);
+    lines.group("busy polling", report.has(part::BUSY_POLLING).then(|| busy_polling(report)));
     lines.group("merging", merging(report));
     lines.group("rings", rings(report));
-    if report.has_files() {
+    if report.has(part::STEERING) {
         lines.group("steering", [steering(report)]);
     }
     lines.group("softirq", softirq(report));
-    lines.group("processors", processors(report));
-    lines.group("machine", [machine(report)]);
+    if report.has(part::PROCESSORS) {
+        lines.group("processors", processors(report));
+    }
+    lines.group("machine", report.has(part::MACHINE).then(|| machine(report)));
     lines.group("timestamps", timestamps(report));
     let unreadable = report.unreadable.iter().map(|it| format!("{}: {}", it.what, it.why));
     lines.group("not read", unreadable);

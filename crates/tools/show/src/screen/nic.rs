@@ -5,7 +5,7 @@ use device::drivers::{is_software, meaning};
 use device::ethtool::{Parameter, ProfileStep};
 
 use crate::lines::{count, together};
-use crate::report::{Report, Vector};
+use crate::report::{Report, Vector, part};
 
 /// What a driver takes, the hardware may ignore, round, or limit.
 const AS_ASKED: &str =
@@ -32,7 +32,7 @@ pub(super) fn nic(report: &Report) -> String {
         }
         None if report.lab.is_some() => "a port of a lab's NIC".into(),
         None if is_software(driver) => "made of software: no interrupts of its own".into(),
-        None if !report.has_files() => "on a bus that cannot be read".into(),
+        None if !report.has(part::BUS) => "on a bus that cannot be read".into(),
         None if report.name == "lo" => "the loopback: packets never leave the stack".into(),
         None => "on no bus: made of software".into(),
         Some("virtio") => "virtual, on virtio".into(),
@@ -64,7 +64,8 @@ pub(super) fn coalescing(report: &Report) -> Vec<String> {
         return vec![port.describe()];
     }
     let Some(settings) = &report.coalescing else {
-        return vec!["none: its driver has no such settings".into()];
+        let none = "none: its driver has no such settings";
+        return vec![if report.has(part::COALESCING) { none } else { "not known" }.into()];
     };
     let mut texts = Vec::new();
     let mut plain = Vec::new();
