@@ -8,9 +8,8 @@ use clap::Args;
 use netdev::{Root, device_name};
 use serde::Serialize;
 
-use super::quoted;
+use super::{or_port, quoted};
 use bench::options::duration;
-use labctl::client::port_here;
 use report::{errln, json, outln, output};
 use sys::ctrl_c;
 use sys::privilege::may_administer_network;
@@ -24,7 +23,7 @@ use tune::{Change, Setting, State, Value};
 use tune::{Journal, Store};
 
 /// Which device, and where its journal is.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Debug)]
 pub(crate) struct DeviceArgs {
     /// The device is a port of the NIC of a running lab, such as b0; its name, if several run
     #[arg(long, value_name = "LAB", num_args = 0..=1, default_missing_value = "")]
@@ -49,23 +48,10 @@ impl DeviceArgs {
     pub(crate) fn open(&self, name: &str) -> Result<(Store, Box<dyn TunedDevice>)> {
         let store = Store::find(self.state_dir.as_deref())?;
         recover::recover(&store).iter().for_each(|line| errln!("{line}"));
-        Ok((store, device::open(name, self.lab.as_deref())?))
-    }
-
-    /// The same with a lab, if device `name` is a port of its NIC, and that has all that is to be
-    /// changed: the driver of TAPs has nothing of it.
-    fn of_port(&self, name: &str, change: &Change) -> Self {
-        let of_ports =
-            [Setting::Strategy, Setting::AdaptiveRx, Setting::RxUsecs, Setting::RxFrames];
-        let is_tap = || {
-            let device = device::open(name, None);
-            device.is_ok_and(|device| device.driver_name().as_deref() == Some("tun"))
-        };
-        let mut at = self.clone();
-        if at.lab.is_none() && change.settings().all(|it| of_ports.contains(&it)) && is_tap() {
-            at.lab = port_here(name).map(|(lab, _)| lab);
-        }
-        at
+        let device = device::open(name, self.lab.as_deref());
+        let device =
+            device.map_err(|error| if self.lab.is_none() { or_port(error, name) } else { error });
+        Ok((store, device?))
     }
 
     /// What names lab and journals on another command line.
@@ -82,7 +68,7 @@ impl DeviceArgs {
     }
 }
 
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Debug)]
 pub(crate) struct ApplyArgs {
     /// The device, such as eth0
     #[arg(value_name = "DEV")]
@@ -131,7 +117,6 @@ struct Applied<'a> {
 /// Changes settings of a device.
 pub(crate) fn apply(args: &ApplyArgs) -> Result<()> {
     let change = Change::parse(&args.settings).map_err(|why| anyhow!("{why}"))?;
-    let args = &ApplyArgs { at: args.at.of_port(&args.device, &change), ..args.clone() };
     if !args.dry_run {
         args.at.may_change(&args.device)?;
     }

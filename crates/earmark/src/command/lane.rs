@@ -13,7 +13,7 @@ use report::{errln, json, outln};
 use show::Lane;
 use sys::ctrl_c;
 use tune::Setting;
-use tune::device::TunedDevice;
+use tune::device::{DeviceKind, TunedDevice};
 use tune::lane::Ports;
 use tune::lane::{
     Begun, Candidate, Capabilities, Made, Plan, Wanted, begin, of_lanes, plan, queues_of_lanes,
@@ -99,15 +99,16 @@ struct Listed<'a> {
 }
 
 pub(crate) fn run(args: &LaneArgs) -> Result<()> {
-    ensure!(
-        args.at.lab.is_none(),
-        "a port of a lab has lanes of its own: earmark nic set PORT lane RULES strategy lane"
-    );
     if (args.packets.is_some() || args.remove) && !args.dry_run {
         args.at.may_change(&args.device)?;
     }
     let (store, device) = args.at.open(&args.device)?;
     let device = device.as_ref();
+    ensure!(
+        device.identity().kind == DeviceKind::Interface,
+        "a port of a lab has lanes of its own: earmark nic set {} lane 'tcp-port=11211:1' strategy lane",
+        args.device
+    );
     match &args.packets {
         Some(packets) => add(args, packets, &store, device),
         None if args.remove => remove(args, &store, device),

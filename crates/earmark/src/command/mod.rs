@@ -3,6 +3,9 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
+use anyhow::{Error, anyhow};
+use labctl::client::port_here;
+
 pub(crate) mod adaptive;
 pub(crate) mod apply;
 pub(crate) mod bench;
@@ -24,6 +27,18 @@ pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod tune;
 pub(crate) mod watch;
+
+/// An error about a device that is not here, and may be a port of a lab: only the port's host has
+/// its device.
+pub(crate) fn or_port(error: Error, name: &str) -> Error {
+    match port_here(name) {
+        Some((lab, _)) => anyhow!(
+            "{error:#}; lab {lab} has a port {name}: `earmark nic --lab {lab} show {name}` shows \
+             it, or type this on its host"
+        ),
+        None => error,
+    }
+}
 
 /// The exit status as a shell has it: the program's own, or 128 and the signal.
 pub(crate) fn code(status: ExitStatus) -> i32 {

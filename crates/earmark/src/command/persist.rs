@@ -69,10 +69,6 @@ impl PersistArgs {
 
 /// Prints or writes files that bring settings back at each boot.
 pub(crate) fn run(args: &PersistArgs) -> Result<()> {
-    ensure!(
-        args.at.lab.is_none(),
-        "a lab ends with its process: nothing of it can be made to last; give it a --strategy"
-    );
     if args.write || args.remove || args.output.is_some() {
         // All files or none, whatever becomes of what is said of them.
         output::settled();
@@ -84,13 +80,18 @@ pub(crate) fn run(args: &PersistArgs) -> Result<()> {
     let device = device.as_ref();
     let name = &device.identity().name;
     let settings = settings(args, &store, device)?;
-    debug_assert_eq!(device.identity().kind, DeviceKind::Interface);
+    let is_port = device.identity().kind == DeviceKind::Port;
+    ensure!(
+        !is_port || !args.write || args.root != Path::new("/"),
+        "{name} ends with its lab, so nothing of it can last; without --write this prints what that \
+         would write for a NIC"
+    );
     let mut traits = read_traits(&Root::here(), name);
     traits.number = traits.number.filter(|_| args.root == Path::new("/"));
     let subject = subject(args, &traits, &settings)?;
     match args.format().write(&subject, &settings).map_err(|why| anyhow!("{why}"))? {
         Written::Files(files) => {
-            in_place(args, name, &settings, &files)?;
+            in_place(args, name, &settings, &files, is_port)?;
             others::warn(&args.tree(), &traits, args.format(), &settings, &files);
             Ok(())
         }
@@ -99,7 +100,13 @@ pub(crate) fn run(args: &PersistArgs) -> Result<()> {
 }
 
 /// Prints files that have their places, or writes them.
-fn in_place(args: &PersistArgs, name: &str, settings: &State, files: &[File]) -> Result<()> {
+fn in_place(
+    args: &PersistArgs,
+    name: &str,
+    settings: &State,
+    files: &[File],
+    is_port: bool,
+) -> Result<()> {
     let format = args.format();
     ensure!(
         args.output.is_none(),
@@ -131,6 +138,8 @@ fn in_place(args: &PersistArgs, name: &str, settings: &State, files: &[File]) ->
     if args.write {
         outln!("{}", in_force(format, name));
         outln!("way back: earmark persist {name}{} --remove", root_flag(args));
+    } else if is_port {
+        outln!("# {name} ends with its lab; for a NIC of that name, --write would write this");
     } else {
         let names = names(settings);
         let flag = args.format.map(|format| format!(" --as {}", format.name()));
@@ -224,10 +233,16 @@ fn names(settings: &State) -> String {
 fn settings(args: &PersistArgs, store: &Store, device: &dyn TunedDevice) -> Result<State> {
     let name = &device.identity().name;
     let wanted: Vec<Setting> = if args.settings.is_empty() {
-        current(store, device)?.kept.iter().map(|kept| kept.setting).collect()
+        let kept = current(store, device)?.kept.into_iter().map(|kept| kept.setting);
+        // That of a lab's port is in its other settings, too, which a NIC has.
+        kept.filter(|setting| *setting != Setting::Strategy).collect()
     } else {
         parsed(&args.settings)?
     };
+    ensure!(
+        !wanted.contains(&Setting::Strategy),
+        "strategy is of a lab's NIC alone; name what a NIC has: rx-usecs, rx-frames, adaptive-rx"
+    );
     let now = device.read_with(&wanted)?;
     ensure!(
         !wanted.is_empty(),

@@ -12,6 +12,7 @@ use netdev::{Root, device_name, illegible_devices};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::or_port;
 use bench::options::number;
 use bench::suggestions::SuggestedValues;
 use labctl::client::port_here;
@@ -66,7 +67,10 @@ pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode> {
     let sample = if policy.is_some() { 0.0 } else { args.sample };
     let sample = Duration::from_secs_f64(sample);
     let is_list = args.devices.is_empty();
-    let read = |device: &String| observe::read(&root, &device_name(&root, device), sample);
+    let read = |device: &String| {
+        let report = observe::read(&root, &device_name(&root, device), sample);
+        report.map_err(|error| or_port(error, device))
+    };
     let mut devices: Vec<Report> = args.devices.iter().map(read).collect::<Result<_>>()?;
     if is_list {
         // One that goes away meanwhile is not shown.

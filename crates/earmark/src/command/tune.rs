@@ -25,7 +25,7 @@ use tune::Recommendation;
 use tune::Request;
 use tune::TunedWorld;
 use tune::Workload;
-use tune::device::{DeviceKind, TunedDevice, is_unpolled};
+use tune::device::{TunedDevice, is_unpolled};
 use tune::lone;
 use tune::peer::CodeArgs;
 use tune::transaction::check;
@@ -347,8 +347,7 @@ fn on_device(args: &TuneArgs, goal: Option<Goal>) -> Result<Recommendation> {
 /// What of a device's state a search may change to some end: nothing is deferred where no NAPI
 /// instance polls.
 fn tunable(device: &dyn TunedDevice, state: State) -> State {
-    let identity = device.identity();
-    if identity.kind != DeviceKind::Interface || !is_unpolled(&identity.name) {
+    if !is_unpolled(&device.identity().name) {
         return state;
     }
     let of_polls = [Setting::GroFlushTimeout, Setting::NapiDeferHardIrqs, Setting::Threaded];

@@ -267,7 +267,7 @@ fn interfaces_are_changed_and_put_back() {
     for (change, words) in [
         ("one rx-usecs 5", "one (driver veth) has no rx-usecs; it has gro-flush"),
         ("tap rx-usecs 5 rx-frames 3", "tap (driver tun) has no rx-usecs; it has"),
-        ("three rx-usecs 5", "no device three here; look at: ip link"),
+        ("three rx-usecs 5", "no network device three here; there are: lo, one, tap, two"),
         ("../one rx-usecs 5", "`../one` is no name of a device"),
         ("one threaded off queue:0:rx-usecs 0", "its driver does not offer this"),
         ("two queue:0:irq-suspend-timeout 0", "two has no NAPI instances now"),
@@ -548,8 +548,8 @@ fn rollback__that_undoes_nothing__is_an_error_where_that_is_not_what_was_meant()
     needs!("network");
     let directory = Directory::new();
     let run = |script: &str| in_network(&directory, script);
-    run("earmark rollback eth9").refused(&["no device eth9"]);
-    run("earmark rollback oen").refused(&["no device oen", "is one meant?"]);
+    run("earmark rollback eth9").refused(&["no network device eth9"]);
+    run("earmark rollback oen").refused(&["no network device oen", "is one meant?"]);
     run("earmark rollback one").says(&["changed nothing of one"]);
     let elsewhere = "mkdir -m 700 run run/earmark; export XDG_RUNTIME_DIR=$PWD/run
          earmark apply one gro-flush-timeout 20us --state-dir run/earmark";

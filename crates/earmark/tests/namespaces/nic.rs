@@ -3,7 +3,9 @@
 use serde_json::Value;
 use std::process::Command;
 
-use crate::support::{Directory, EARMARK, Ended, Lab, lab_run, needs, output, run, run_line};
+use crate::support::{
+    AS_TYPED, Directory, EARMARK, Ended, Lab, has, lab_run, needs, output, run, run_line,
+};
 
 fn settings(shown: &Value) -> Vec<&str> {
     let ports = shown.as_array().unwrap().iter();
@@ -227,4 +229,35 @@ for listener, name in zip(listeners, sys.argv[1:]):
     let words = words.map(|words| words.replace("OWNER", "nobody"));
     ended.refused(&words.each_ref().map(String::as_str));
     assert!(!ended.stderr.contains("run this"), "{ended:?}");
+}
+
+#[test]
+fn a_port_is_a_device_of_its_host_by_its_name() {
+    needs!("lab");
+    let state = Directory::new();
+    let mut lab = Lab::start(&["--strategy", "delay:500", "--ports", "a"]);
+    lab.does(&format!("export EARMARK_STATE_DIR={}; {AS_TYPED}", state.path().display()));
+    has(&lab.does("earmark show a0"), &["Up to 500 us:   the NIC of lab "]);
+    // What the port has, and what the host's kernel has, in one command.
+    let applied = lab.does("earmark apply a0 rx-usecs 0 gro-flush-timeout 0");
+    has(&applied, &["a0: rx-usecs 500 -> 0\n", "gro-flush-timeout 0ns, as it was\n"]);
+    assert!(applied.contains("way back: earmark rollback a0 "), "{applied}");
+    assert_eq!(settings(&lab.show()), ["delay:0", "disabled"]);
+    let files = lab.does("earmark persist a0");
+    has(&files, &["70-earmark-a0.link", "\nRxCoalesceSec=0us\n", "# a0 ends with its lab"]);
+    assert!(!files.contains("to write this"), "{files}");
+    for (line, words) in [
+        ("earmark persist a0 --write", "a0 ends with its lab"),
+        ("earmark persist a0 strategy", "strategy is of a lab's NIC alone"),
+        ("earmark lane a0", "earmark nic set a0 lane"),
+        ("earmark show b0", "has a port b0: `earmark nic --lab "),
+        ("earmark apply b0 rx-usecs 5", "has a port b0: `earmark nic --lab "),
+    ] {
+        let (status, text) = lab.ask(line);
+        assert!(status == 1 && text.contains(words), "{line}: {text}");
+    }
+    assert!(lab.does("earmark rollback a0").contains("a0 is as it was: strategy delay:500"));
+    assert_eq!(settings(&lab.show()), ["delay:500", "disabled"]);
+    assert!(!state.has_journal());
+    lab.end().output();
 }

@@ -259,7 +259,7 @@ fn tune_refuses_what_makes_no_sense_before_anything_is_changed() {
     refused("one --peer 127.0.0.1:1 --goal 'min cpu' --code x").refused(&["no pairing code"]);
     let here = format!("one --peer 127.0.0.1:1 --goal 'min cpu' --code {CODE}");
     refused(&here).refused(&["does `earmark serve` run there"]);
-    refused("lo2 --command true").refused(&["no device lo2 here"]);
+    refused("lo2 --command true").refused(&["no network device lo2 here"]);
     refused("one --goal 'min cpu'").refused(&["--peer"]);
     assert!(!state.has_journal(), "{:?}", state.names());
 }

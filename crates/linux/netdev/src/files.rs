@@ -8,7 +8,7 @@ use super::error::DeviceError;
 use super::frequency::{online_cpus, read_frequency};
 use super::idle::read_idle;
 use super::interrupts::{Interrupt, affinity, of_device, read_interrupts};
-use super::root::{Root, directory_of};
+use super::root::{Root, directory_of, names_in_proc_net_dev};
 use super::softnet::{read_limits, read_softnet};
 use super::statistics::read_statistics;
 use super::steering::read_steering;
@@ -75,10 +75,16 @@ pub fn read_machine(root: &Root) -> DeviceFiles {
     }
 }
 
-/// The devices in a tree, by name.
+/// The devices of this network, by name: those in the tree, or, where that is of another network,
+/// those that the kernel lists.
 pub fn list_devices(root: &Root) -> Result<Vec<String>, DeviceError> {
-    let mut names = root.list("sys/class/net")?;
-    names.retain(|name| root.has(&format!("sys/class/net/{name}/ifindex")));
+    let mut names = if root.is_of_network() {
+        let mut names = root.list("sys/class/net")?;
+        names.retain(|name| root.has(&format!("sys/class/net/{name}/ifindex")));
+        names
+    } else {
+        names_in_proc_net_dev(&root.read("proc/thread-self/net/dev")?)
+    };
     names.sort();
     Ok(names)
 }

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use glob::{Pattern, PatternError};
-use netdev::{Root, device_name};
-use observe::{all_devices, nics};
+use netdev::{Root, device_name, list_devices};
+use observe::nics;
 
 /// Which devices are read: those that match, or else those that `earmark show` lists.
 #[derive(Clone, Debug, Default)]
@@ -28,7 +28,7 @@ impl Selection {
     }
 
     fn matching(&self, root: &Root) -> Result<Vec<String>> {
-        let mut devices = all_devices(root)?;
+        let mut devices = list_devices(root)?;
         let called: Vec<String> =
             self.wanted.iter().map(|wanted| device_name(root, wanted.as_str())).collect();
         let is_wanted = |name: &String| self.wanted.iter().any(|wanted| wanted.matches(name));

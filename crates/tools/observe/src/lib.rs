@@ -9,4 +9,4 @@ mod meter;
 mod read;
 
 pub use meter::Meter;
-pub use read::{all_devices, nics, read};
+pub use read::{nics, read};

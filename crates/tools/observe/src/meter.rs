@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use anyhow::Result;
-use netdev::Root;
+use anyhow::{Result, anyhow};
+
 use netdev::ethtool::Ethtool;
 use netdev::interrupts::{of_device, read_interrupts};
 use netdev::netdev::{Direction, Netdev, QueueCounters};
 use netdev::queue_names::queues_among;
 use netdev::softnet::read_softnet;
+use netdev::{Root, list_devices};
+use report::names::no_device;
 use show::{Rates, Reading};
 use sys::netlink::Netlink;
-
-use super::read::no_device;
 
 /// Reads counters of a device again and again.
 #[derive(Debug)]
@@ -31,7 +31,9 @@ impl<'a> Meter<'a> {
     /// For a device of this network.
     pub fn open(root: &'a Root, device: &str) -> Result<Self> {
         let netlink = Netlink::open()?;
-        netlink.link(device).map_err(|_| no_device(root, device))?;
+        netlink.link(device).map_err(|_| {
+            anyhow!("{}", no_device(device, &list_devices(root).unwrap_or_default()))
+        })?;
         let netdev = Netdev::open().ok();
         let vectors = netdev.as_ref().map(|it| vectors_of_queues(it, device)).unwrap_or_default();
         Ok(Self {

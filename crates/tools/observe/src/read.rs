@@ -3,33 +3,21 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, bail};
 use netdev::ethtool::{Coalesce, Ethtool, QueueCoalesce};
 use netdev::interrupts::{Interrupt, irqbalance, of_device, read_interrupts};
 use netdev::netdev::Netdev;
 use netdev::setters::{Setter, Setters, read_setters, read_traits};
-use netdev::{
-    DeviceError, DeviceFiles, Root, list_devices, names_in_proc_net_dev, read_device, read_machine,
-};
-use report::names::remark;
+use netdev::{DeviceError, DeviceFiles, Root, list_devices, read_device, read_machine};
+use report::names::no_device;
 use sys::files::Tree;
 
 use super::lanes::Source;
 use show::{FILES, Report, Unreadable, count, crowded_cpu, vectors};
 
-/// The devices of this network, as far as it can be read.
-pub fn all_devices(root: &Root) -> Result<Vec<String>, DeviceError> {
-    if root.is_of_network() {
-        return list_devices(root);
-    }
-    let mut names = names_in_proc_net_dev(&root.read("proc/thread-self/net/dev")?);
-    names.sort();
-    Ok(names)
-}
-
 /// The devices of this network that look like NICs: those on a bus, or else all but the loopback.
 pub fn nics(root: &Root) -> Result<Vec<String>> {
-    let all = all_devices(root)?;
+    let all = list_devices(root)?;
     let is_readable = root.is_of_network();
     let on_bus = |name: &&String| is_readable && root.has(&format!("sys/class/net/{name}/device"));
     let nics: Vec<String> = all.iter().filter(on_bus).cloned().collect();
@@ -39,18 +27,11 @@ pub fn nics(root: &Root) -> Result<Vec<String>> {
     Ok(all.into_iter().filter(|name| name != "lo").collect())
 }
 
-/// That there is no such device, and which there are.
-pub(crate) fn no_device(root: &Root, name: &str) -> anyhow::Error {
-    let names = all_devices(root).unwrap_or_default();
-    let meant = remark(name, names.iter().map(String::as_str));
-    anyhow!("no network device {name} here; there are: {}{meant}", names.join(", "))
-}
-
 /// Reads a device. Its interrupts are counted over `sample`; if that is no time, they are not.
 pub fn read(root: &Root, name: &str, sample: Duration) -> Result<Report> {
     let ethtool = Ethtool::open()?;
     if ethtool.features(name).is_err_and(|error| error.is_no_device()) {
-        return Err(no_device(root, name));
+        bail!("{}", no_device(name, &list_devices(root).unwrap_or_default()));
     }
     let mut notes = Notes::default();
     let files = notes.files(root, name);

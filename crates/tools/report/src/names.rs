@@ -29,6 +29,12 @@ pub fn remark<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> String {
     nearest(text, names).map_or_else(String::new, |name| format!("; is {name} meant?"))
 }
 
+/// That there is no such network device, and which there are.
+pub fn no_device(name: &str, names: &[String]) -> String {
+    let meant = remark(name, names.iter().map(String::as_str));
+    format!("no network device {name} here; there are: {}{meant}", names.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

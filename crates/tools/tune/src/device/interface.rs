@@ -13,7 +13,7 @@ use netdev::netdev::QueueCounters;
 use netdev::queue_names::queues_among;
 use netdev::statistics::read_statistics;
 use netdev::{DeviceError, Root, list_devices};
-use report::names::remark;
+use report::names::no_device;
 
 use super::napi::Napis;
 use super::request::{Requests, sysctl_path};
@@ -24,13 +24,6 @@ use crate::setting::steering::Placed;
 use crate::setting::{Change, Mechanism, Setting, State, Value, profile};
 
 const NETWORK: &str = "/proc/thread-self/ns/net";
-
-/// What to say where there is no device of that name.
-fn no_device(name: &str) -> String {
-    let names = list_devices(&Root::here()).unwrap_or_default();
-    let meant = remark(name, names.iter().map(String::as_str));
-    format!("no device {name} here; look at: ip link{meant}")
-}
 
 /// An interface in the network namespace of the thread that opened it.
 #[derive(Debug)]
@@ -44,7 +37,8 @@ impl Interface {
     pub(super) fn open(name: &str) -> Result<Self> {
         let root = Root::here();
         let number = root.number(&format!("sys/class/net/{name}/ifindex"));
-        let number = number.with_context(|| no_device(name))?;
+        let names = || list_devices(&root).unwrap_or_default();
+        let number = number.with_context(|| no_device(name, &names()))?;
         let address = root.word(&format!("sys/class/net/{name}/address"));
         let (place, name) = (network()?, name.to_owned());
         let identity = Identity { kind: DeviceKind::Interface, name, place, number, address };

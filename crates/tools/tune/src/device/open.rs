@@ -8,14 +8,15 @@ use super::interface::Interface;
 use super::port::LabPort;
 use super::{DeviceKind, Identity, Reopened, TunedDevice};
 
-/// Opens a device by its name: an interface of this network namespace, or, where a lab is named (or
-/// `Some("")` says that there is one), a port of its NIC.
+/// Opens a device by its name: an interface of this network namespace, with the port of a lab's NIC
+/// that is behind it, if one is; or, where a lab is named (or `Some("")` says that there is one), a
+/// port of its NIC.
 pub fn open(name: &str, lab: Option<&str>) -> Result<Box<dyn TunedDevice>> {
     let is_name =
         |text: &str| !text.is_empty() && !text.contains('/') && text != "." && text != "..";
     ensure!(is_name(name), "`{name}` is no name of a device; look at: ip link");
     Ok(match lab {
-        None => Box::new(Interface::open(&device_name(&Root::here(), name))?),
+        None => LabPort::behind(Interface::open(&device_name(&Root::here(), name))?)?,
         Some(lab) => {
             let lab = client::choose(Some(lab).filter(|lab| !lab.is_empty()))?;
             Box::new(LabPort::open(&lab, name)?)
@@ -40,7 +41,7 @@ pub fn reopen(identity: &Identity) -> Result<Reopened> {
             if client::instance(&identity.place)? != Some(identity.number) {
                 return Ok(Reopened::Gone);
             }
-            Ok(Reopened::Here(Box::new(LabPort::open(&identity.place, &identity.name)?)))
+            Ok(Reopened::Here(Box::new(LabPort::reopen(identity)?)))
         }
     }
 }
