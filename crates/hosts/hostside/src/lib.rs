@@ -69,9 +69,9 @@
 pub mod charge;
 mod host;
 mod port;
-pub mod processor;
 pub mod trace;
 pub mod work;
 
 pub use host::{Attachment, Fetched, HostSide, Route, Service, VirtualHost};
+pub use nic::processor;
 pub use port::{HostPort, discard};

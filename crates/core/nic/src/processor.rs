@@ -1,4 +1,5 @@
-//! What a host's kernel costs its processor, where time is virtual and computing takes none.
+//! What a host's kernel costs its processor, where computing itself takes no time: in virtual time
+//! and in predictions.
 //!
 //! A host has one processor. The kernel's part comes first and in order of arrival: interrupts,
 //! packets that are received, packets that are sent. Work of a program runs when the kernel has
@@ -12,11 +13,11 @@
 //! A processor does not know what it is used for: its owner says when something begins, and asks
 //! when it ends. Nothing here reads a clock.
 
-use std::collections::VecDeque;
-use std::iter::Sum;
-use std::ops::{Index, Sub};
+use alloc::collections::VecDeque;
+use core::iter::Sum;
+use core::ops::{Index, Sub};
 
-use base::time::{Duration, Instant};
+use crate::time::{Duration, Instant};
 
 /// What the kernel of a host costs. All of it is free by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,7 +84,7 @@ impl Busy {
 
 impl Sum for Busy {
     fn sum<I: Iterator<Item = Self>>(each: I) -> Self {
-        each.fold(Self::default(), |sum, one| Self(std::array::from_fn(|at| sum.0[at] + one.0[at])))
+        each.fold(Self::default(), |sum, one| Self(core::array::from_fn(|at| sum.0[at] + one.0[at])))
     }
 }
 
@@ -91,7 +92,7 @@ impl Sub for Busy {
     type Output = Self;
 
     fn sub(self, earlier: Self) -> Self {
-        Self(std::array::from_fn(|at| self.0[at] - earlier.0[at]))
+        Self(core::array::from_fn(|at| self.0[at] - earlier.0[at]))
     }
 }
 
