@@ -9,8 +9,9 @@ use super::source::{Source, lines_with};
 const FLOORS: [&str; 6] = ["core", "linux", "hosts", "mx", "tools", "earmark"];
 
 /// The source of the pure cores.
-const CORES: [&str; 6] = [
+const CORES: [&str; 7] = [
     "crates/core/base/src/",
+    "crates/core/capture/src/",
     "crates/core/network/src/",
     "crates/core/nic/src/",
     "crates/core/mx/src/",

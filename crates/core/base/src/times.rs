@@ -6,7 +6,8 @@
 //! values; from then on there are buckets.
 //!
 //! Below 2048 ns every value has its own bucket. Above, each octave has 1024 of equal width, so
-//! that one is at most 1/1024 of its values wide; its middle stands for them.
+//! that one is at most 1/1024 of its values wide; its middle stands for them. Where many are counted
+//! at once, [`Times::coarse`] has an eighth of the buckets from the beginning.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -19,14 +20,16 @@ const MAX_VALUES: usize = 16_384;
 /// Significant bits of a value that its bucket keeps.
 const BITS: u32 = 11;
 
-/// Buckets of an octave.
-const PER_OCTAVE: usize = 1 << (BITS - 1);
+/// The same of [`Times::coarse`].
+const COARSE_BITS: u32 = 8;
 
 /// How often each span of time occurred, in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Times {
     counts: Counts,
     longest: u64,
+    /// Significant bits of a value that a bucket keeps.
+    bits: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -37,16 +40,17 @@ enum Counts {
     Rounded(Vec<u64>),
 }
 
-/// The number of the bucket that holds `nanos`.
-fn bucket_of(nanos: u64) -> usize {
-    let shift = (u64::BITS - nanos.leading_zeros()).saturating_sub(BITS);
-    shift as usize * PER_OCTAVE + (nanos >> shift) as usize
+/// The number of the bucket that holds `nanos`, where buckets keep so many significant bits.
+#[inline]
+fn bucket_of(nanos: u64, bits: u32) -> usize {
+    let shift = (u64::BITS - nanos.leading_zeros()).saturating_sub(bits);
+    ((shift as usize) << (bits - 1)) + (nanos >> shift) as usize
 }
 
 /// The middle of a bucket.
-fn middle_of(bucket: usize) -> u64 {
-    let shift = (bucket / PER_OCTAVE).saturating_sub(1);
-    let lowest = ((bucket - shift * PER_OCTAVE) as u64) << shift;
+fn middle_of(bucket: usize, bits: u32) -> u64 {
+    let shift = (bucket >> (bits - 1)).saturating_sub(1);
+    let lowest = ((bucket - (shift << (bits - 1))) as u64) << shift;
     lowest + (1_u64 << shift) / 2
 }
 
@@ -61,22 +65,30 @@ impl Times {
     /// None yet. Spans above `longest` nanoseconds count as that long.
     #[must_use]
     pub fn up_to(longest: u64) -> Self {
-        Self { counts: Counts::Exact(BTreeMap::new()), longest }
+        Self { counts: Counts::Exact(BTreeMap::new()), longest, bits: BITS }
+    }
+
+    /// None yet, counted in few buckets, each at most 1/128 of its values wide. Spans above
+    /// `longest` nanoseconds count as that long.
+    #[must_use]
+    pub fn coarse(longest: u64) -> Self {
+        Self { counts: Counts::Rounded(Vec::new()), longest, bits: COARSE_BITS }
     }
 
     /// Counts a span of `nanos`.
+    #[inline]
     pub fn record(&mut self, nanos: u64) {
-        let nanos = nanos.min(self.longest);
+        let (nanos, bits) = (nanos.min(self.longest), self.bits);
         match &mut self.counts {
             Counts::Exact(values) => {
                 *values.entry(nanos).or_default() += 1;
                 if values.len() > MAX_VALUES {
                     let mut buckets = Vec::new();
-                    values.iter().for_each(|(value, n)| add(&mut buckets, *value, *n));
+                    values.iter().for_each(|(value, n)| add(&mut buckets, bits, *value, *n));
                     self.counts = Counts::Rounded(buckets);
                 }
             }
-            Counts::Rounded(buckets) => add(buckets, nanos, 1),
+            Counts::Rounded(buckets) => add(buckets, bits, nanos, 1),
         }
     }
 
@@ -93,7 +105,8 @@ impl Times {
             Counts::Exact(values) => values.iter().map(|(value, n)| (*value, *n)).collect(),
             Counts::Rounded(buckets) => {
                 let counts = buckets.iter().enumerate().filter(|(_, n)| **n > 0);
-                counts.map(|(bucket, n)| (middle_of(bucket).min(self.longest), *n)).collect()
+                let middle = |bucket| middle_of(bucket, self.bits).min(self.longest);
+                counts.map(|(bucket, n)| (middle(bucket), *n)).collect()
             }
         }
     }
@@ -116,7 +129,7 @@ impl Times {
             }
             (Counts::Rounded(buckets), _) => {
                 for (value, n) in earlier.counts() {
-                    let count = buckets.get_mut(bucket_of(value)).expect(never);
+                    let count = buckets.get_mut(bucket_of(value, self.bits)).expect(never);
                     *count = count.checked_sub(n).expect(never);
                 }
             }
@@ -126,8 +139,8 @@ impl Times {
 }
 
 /// Adds `n` to the bucket of a value.
-fn add(buckets: &mut Vec<u64>, nanos: u64, n: u64) {
-    let bucket = bucket_of(nanos);
+fn add(buckets: &mut Vec<u64>, bits: u32, nanos: u64, n: u64) {
+    let bucket = bucket_of(nanos, bits);
     if bucket >= buckets.len() {
         buckets.resize(bucket + 1, 0);
     }
@@ -167,17 +180,25 @@ mod tests {
     }
 
     #[test]
+    fn few_buckets_are_within_a_two_hundredth() {
+        let mut times = Times::coarse(1_000_000);
+        [12, 75_000, 75_100, 2_000_000].into_iter().for_each(|nanos| times.record(nanos));
+        assert!(!times.are_exact());
+        let counts = times.counts();
+        assert_eq!((counts[0], counts[2]), ((12, 1), (1_000_000, 1)));
+        assert!(counts[1].1 == 2 && counts[1].0.abs_diff(75_000) <= 75_000 / 200, "{counts:?}");
+    }
+
+    #[test]
     fn buckets_follow_one_another() {
-        assert_eq!(
-            [0, 1, 2_047, 2_048, 2_049, 2_050].map(bucket_of),
-            [0, 1, 2047, 2048, 2048, 2049]
-        );
-        assert_eq!([2_047, 2_048, 3_072].map(middle_of), [2_047, 2_049, 4_098]);
-        for shift in 0..64 {
+        let of = |nanos| bucket_of(nanos, BITS);
+        assert_eq!([0, 1, 2_047, 2_048, 2_049, 2_050].map(of), [0, 1, 2047, 2048, 2048, 2049]);
+        assert_eq!([2_047, 2_048, 3_072].map(|it| middle_of(it, BITS)), [2_047, 2_049, 4_098]);
+        for (shift, bits) in (0..64).flat_map(|shift| [(shift, BITS), (shift, COARSE_BITS)]) {
             for value in [1_u64 << shift, (1 << shift) + 1, u64::MAX >> shift] {
-                let bucket = bucket_of(value);
-                assert_eq!(bucket_of(middle_of(bucket)), bucket);
-                assert!(middle_of(bucket).abs_diff(value) <= value / 2048, "{value}");
+                let (bucket, widest) = (bucket_of(value, bits), value >> bits);
+                assert_eq!(bucket_of(middle_of(bucket, bits), bits), bucket);
+                assert!(middle_of(bucket, bits).abs_diff(value) <= widest, "{value}");
             }
         }
     }
