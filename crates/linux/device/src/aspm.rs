@@ -8,6 +8,8 @@
 
 use serde::Serialize;
 
+use super::kernel::KernelFiles;
+
 /// The link of a PCIe device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Aspm {
@@ -18,6 +20,39 @@ pub struct Aspm {
     /// What waking from L1 takes at most, in microseconds, by the slower end of the link; `None`
     /// if it is not readable, or a substate of L1 is on, whose time is not there.
     pub l1_exit_us: Option<u32>,
+}
+
+/// States that a link may be in, by the names of their files; both ends have to have them.
+const STATES: [(&str, &str); 4] =
+    [("l0s_aspm", "L0s"), ("l1_aspm", "L1"), ("l1_1_aspm", "L1.1"), ("l1_2_aspm", "L1.2")];
+
+/// Reads that of the PCI device in a directory of a network device; `None`: the kernel shows none.
+pub fn read_aspm(files: &dyn KernelFiles, directory: &str) -> Option<Aspm> {
+    let link = format!("{directory}/device/link");
+    let states = STATES
+        .iter()
+        .filter_map(|(file, name)| Some((files.number(&format!("{link}/{file}"))?, *name)));
+    let states: Vec<_> = states.collect();
+    if states.is_empty() {
+        return None;
+    }
+    let states: Vec<_> = states.into_iter().filter(|(on, _)| *on != 0).map(|(_, it)| it).collect();
+    // The parent of the device is the other end of its link. Neither is asked needlessly.
+    let exits =
+        || Some(exit_of(files, directory, "device")?.max(exit_of(files, directory, "device/..")?));
+    let l1_exit_us = if states.last() == Some(&"L1") { exits() } else { None };
+    Some(Aspm { policy: policy(files), states, l1_exit_us })
+}
+
+fn exit_of(files: &dyn KernelFiles, directory: &str, end: &str) -> Option<u32> {
+    // Capabilities are in the first 256 bytes; the rest would be asked of the device for nothing.
+    let config = files.bytes(&format!("{directory}/{end}/config"), 256).ok()?;
+    l1_exit_us(&config)
+}
+
+fn policy(files: &dyn KernelFiles) -> Option<String> {
+    let text = files.word("sys/module/pcie_aspm/parameters/policy")?;
+    Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())
 }
 
 /// What the link capabilities in a configuration space say that waking from L1 takes at most;

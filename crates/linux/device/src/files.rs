@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::aspm::Aspm;
+use super::aspm::{Aspm, read_aspm};
 use super::deferral::Deferral;
-use super::frequency::Frequency;
-use super::idle::Idle;
-use super::interrupts::{Affinity, Interrupt};
-use super::softnet::{Softnet, SoftnetLimits};
-use super::steering::Steering;
-use super::virtualisation::Virtualisation;
+use super::frequency::{Frequency, online_cpus, read_frequency};
+use super::idle::{Idle, read_idle};
+use super::interrupts::{Affinity, Interrupt, affinity, of_device, parse_interrupts};
+use super::kernel::{KernelFiles, directory_of};
+use super::softnet::{Softnet, SoftnetLimits, parse_softnet, read_limits};
+use super::steering::{Steering, read_steering};
+use super::virtualisation::{Virtualisation, read_virtualisation};
 
 /// A device, and what of the machine delays its packets.
 #[derive(Debug, Default, Serialize)]
@@ -56,4 +57,82 @@ pub struct DeviceFiles {
     pub frequency: Frequency,
     /// What this system runs in.
     pub virtualisation: Virtualisation,
+}
+
+/// Reads a device; `None`: there is none of that name. What the kernel or the rights of who read it
+/// keep back is `None` or empty.
+pub fn read_device(files: &dyn KernelFiles, device: &str) -> Option<DeviceFiles> {
+    let directory = directory_of(device)?;
+    let file = |name: &str| format!("{directory}/{name}");
+    let ifindex = files.text(&file("ifindex")).ok()?.trim().parse().ok()?;
+    let all = files.text("proc/interrupts").map(|text| parse_interrupts(&text));
+    let all = all.unwrap_or_default();
+    let with_affinity = |one: Interrupt| {
+        let affinity = affinity(files, one.number);
+        (one, affinity)
+    };
+    let bus = files.link_name(&file("device/subsystem"));
+    let is_pci = bus.as_deref() == Some("pci");
+    Some(DeviceFiles {
+        ifindex,
+        driver: files.link_name(&file("device/driver")),
+        bus,
+        pci_id: is_pci.then(|| pci_id(files, &directory)).flatten(),
+        aspm: is_pci.then(|| read_aspm(files, &directory)).flatten(),
+        lower: lower_devices(files, &directory),
+        state: files.word(&file("operstate")),
+        mtu: files.number(&file("mtu")),
+        speed_mbps: files.number(&file("speed")),
+        numa_node: files.number(&file("device/numa_node")),
+        deferral: Deferral::read(files, &directory),
+        interrupts: of_device(files, device, &directory, &all)
+            .into_iter()
+            .map(with_affinity)
+            .collect(),
+        steering: read_steering(files, &format!("{directory}/queues")),
+        statistics: read_statistics(files, &directory),
+        ..read_machine(files)
+    })
+}
+
+fn pci_id(files: &dyn KernelFiles, directory: &str) -> Option<String> {
+    let part = |name: &str| {
+        let word = files.word(&format!("{directory}/device/{name}"))?;
+        word.strip_prefix("0x").map(str::to_owned)
+    };
+    Some(format!("{}:{}", part("vendor")?, part("device")?))
+}
+
+fn lower_devices(files: &dyn KernelFiles, directory: &str) -> Vec<String> {
+    let names = files.list(directory).unwrap_or_default();
+    let lower = names.iter().filter_map(|name| name.strip_prefix("lower_"));
+    let mut lower: Vec<String> = lower.map(str::to_owned).collect();
+    lower.sort();
+    lower
+}
+
+/// Reads what delays packets on any device of a machine; nothing of a device itself.
+pub fn read_machine(files: &dyn KernelFiles) -> DeviceFiles {
+    let cpus = online_cpus(files);
+    let softnet = files.text("proc/net/softnet_stat").ok();
+    let softnet = softnet.and_then(|text| parse_softnet(&text)).unwrap_or_default();
+    DeviceFiles {
+        softnet,
+        limits: read_limits(files),
+        idle: read_idle(files, &cpus),
+        frequency: read_frequency(files, &cpus),
+        virtualisation: read_virtualisation(files),
+        ..DeviceFiles::default()
+    }
+}
+
+/// The counters in a directory `statistics` of a device by name, such as `rx_packets`. A file that
+/// is no number is left out.
+pub fn read_statistics(files: &dyn KernelFiles, directory: &str) -> BTreeMap<String, u64> {
+    let directory = format!("{directory}/statistics");
+    let number = |name: String| {
+        let value = files.number(&format!("{directory}/{name}"))?;
+        Some((name, value))
+    };
+    files.list(&directory).unwrap_or_default().into_iter().filter_map(number).collect()
 }

@@ -4,7 +4,12 @@
 //! that are online; each other line has a number, a count for each of them, and words: the
 //! controller, the number within it, and after at least two spaces the names of all handlers.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
+
+use super::cpus::parse_list;
+use super::kernel::KernelFiles;
 
 /// An interrupt line of `/proc/interrupts`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -80,6 +85,81 @@ fn parse_line(line: &str, cpus: &[u32]) -> Option<Interrupt> {
         words: rest.split_whitespace().collect::<Vec<_>>().join(" "),
         handlers: handlers.map(str::to_owned).collect(),
     })
+}
+
+/// The interrupts of a device among `all`: by the numbers that its bus has given it, or by name.
+///
+/// A device of many ports may share its numbers with others; then the names decide, as far as they
+/// name a device at all.
+pub fn of_device(
+    files: &dyn KernelFiles,
+    device: &str,
+    directory: &str,
+    all: &[Interrupt],
+) -> Vec<Interrupt> {
+    let numbers = numbers_of(files, directory);
+    let by_number = || all.iter().filter(|one| numbers.contains(&one.number));
+    let mut names = vec![device.to_owned()];
+    // virtio0 and the like: the driver names its handlers after the bus device.
+    names.extend(files.link_name(&format!("{directory}/device")).filter(|name| name.len() > 3));
+    let by_name = |one: &&Interrupt| names.iter().any(|name| one.is_named(name));
+    let named: Vec<Interrupt> = by_number().filter(by_name).cloned().collect();
+    match () {
+        () if numbers.is_empty() => {
+            let named: Vec<Interrupt> = all.iter().filter(by_name).cloned().collect();
+            if named.is_empty() { of_parent(files, directory, all) } else { named }
+        }
+        () if !named.is_empty() && shares_function(files, directory) => named,
+        () => by_number().cloned().collect(),
+    }
+}
+
+/// The interrupt that is named after the driver of the bus device's parent, if only one is:
+/// User-Mode Linux calls it `virtio-uml`, whatever it is for.
+fn of_parent(files: &dyn KernelFiles, directory: &str, all: &[Interrupt]) -> Vec<Interrupt> {
+    let Some(driver) = files.link_name(&format!("{directory}/device/../driver")) else {
+        return Vec::new();
+    };
+    let is_its = |one: &&Interrupt| one.handlers == [driver.as_str()];
+    let its: Vec<Interrupt> = all.iter().filter(is_its).cloned().collect();
+    if its.len() == 1 { its } else { Vec::new() }
+}
+
+fn shares_function(files: &dyn KernelFiles, directory: &str) -> bool {
+    files.list(&format!("{directory}/device/net")).is_ok_and(|names| names.len() > 1)
+}
+
+fn numbers_of(files: &dyn KernelFiles, directory: &str) -> BTreeSet<u32> {
+    // A virtio device is a child of the PCI function that has the interrupts.
+    for parent in ["device", "device/.."] {
+        let listed = files.list(&format!("{directory}/{parent}/msi_irqs")).unwrap_or_default();
+        let mut numbers: BTreeSet<u32> =
+            listed.iter().filter_map(|name| name.parse().ok()).collect();
+        let wire = files.number(&format!("{directory}/{parent}/irq"));
+        if numbers.is_empty() {
+            numbers
+                .extend(wire.and_then(|wire| u32::try_from(wire).ok()).filter(|wire| *wire != 0));
+        }
+        if !numbers.is_empty() {
+            return numbers;
+        }
+    }
+    BTreeSet::new()
+}
+
+/// Which processors an interrupt goes to. `None` where the file is missing or not readable.
+pub fn affinity(files: &dyn KernelFiles, number: u32) -> Affinity {
+    let list = |name| parse_list(&files.word(&format!("proc/irq/{number}/{name}"))?);
+    Affinity { allowed: list("smp_affinity_list"), effective: list("effective_affinity_list") }
+}
+
+/// The process of `irqbalance`, which moves interrupts between processors; `None`: none is seen.
+pub fn irqbalance(files: &dyn KernelFiles) -> Option<u32> {
+    let mut numbers: Vec<u32> =
+        files.list("proc").ok()?.iter().filter_map(|name| name.parse().ok()).collect();
+    numbers.sort_unstable();
+    let is_it = |id: &u32| files.word(&format!("proc/{id}/comm")).as_deref() == Some("irqbalance");
+    numbers.into_iter().find(is_it)
 }
 
 /// The interrupt of a receive queue among those of a device, by the names that drivers give their

@@ -18,6 +18,7 @@ mod files;
 pub mod frequency;
 pub mod idle;
 pub mod interrupts;
+pub mod kernel;
 pub mod link;
 pub mod napi;
 pub mod queue_names;
@@ -27,4 +28,4 @@ pub mod steering;
 pub mod tlv;
 pub mod virtualisation;
 
-pub use files::DeviceFiles;
+pub use files::{DeviceFiles, read_device, read_machine, read_statistics};

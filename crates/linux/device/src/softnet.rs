@@ -6,6 +6,8 @@
 
 use serde::Serialize;
 
+use super::kernel::KernelFiles;
+
 /// What a processor's receiving softirq has done since the machine runs. Counters wrap at 32 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Softnet {
@@ -65,6 +67,21 @@ pub struct SoftnetLimits {
     pub busy_read: Option<u64>,
     /// Flows that the stack keeps the reading processor of (RFS).
     pub rps_sock_flow_entries: Option<u64>,
+}
+
+/// The limits, from `/proc/sys/net/core`.
+pub fn read_limits(files: &dyn KernelFiles) -> SoftnetLimits {
+    let number = |name: &str| files.number(&format!("proc/sys/net/core/{name}"));
+    SoftnetLimits {
+        netdev_budget: number("netdev_budget"),
+        netdev_budget_usecs: number("netdev_budget_usecs"),
+        dev_weight: number("dev_weight"),
+        netdev_max_backlog: number("netdev_max_backlog"),
+        gro_normal_batch: number("gro_normal_batch"),
+        busy_poll: number("busy_poll"),
+        busy_read: number("busy_read"),
+        rps_sock_flow_entries: number("rps_sock_flow_entries"),
+    }
 }
 
 #[cfg(test)]

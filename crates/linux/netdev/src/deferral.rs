@@ -1,24 +1,16 @@
 //! NAPI deferral of a whole device: its files below `/sys`.
 
+use device::deferral;
 pub use device::deferral::Deferral;
 
 use super::error::DeviceError;
 use super::root::{Root, directory_of};
 
-const GRO_FLUSH_TIMEOUT: &str = "gro_flush_timeout";
-const NAPI_DEFER_HARD_IRQS: &str = "napi_defer_hard_irqs";
-const THREADED: &str = "threaded";
-
 /// Reads it, which takes no rights.
 pub fn read_deferral(root: &Root, device: &str) -> Result<Deferral, DeviceError> {
     let directory = directory_of(device)?;
     root.read(&format!("{directory}/ifindex"))?;
-    let number = |name: &str| root.number(&format!("{directory}/{name}"));
-    Ok(Deferral {
-        gro_flush_timeout: number(GRO_FLUSH_TIMEOUT),
-        napi_defer_hard_irqs: number(NAPI_DEFER_HARD_IRQS),
-        threaded: number(THREADED),
-    })
+    Ok(Deferral::read(root, &directory))
 }
 
 /// Changes what `change` has, in the order of its fields.
@@ -28,9 +20,9 @@ pub fn read_deferral(root: &Root, device: &str) -> Result<Deferral, DeviceError>
 pub fn write_deferral(root: &Root, device: &str, change: &Deferral) -> Result<(), DeviceError> {
     let directory = directory_of(device)?;
     let values = [
-        (GRO_FLUSH_TIMEOUT, change.gro_flush_timeout),
-        (NAPI_DEFER_HARD_IRQS, change.napi_defer_hard_irqs),
-        (THREADED, change.threaded),
+        (deferral::GRO_FLUSH_TIMEOUT, change.gro_flush_timeout),
+        (deferral::NAPI_DEFER_HARD_IRQS, change.napi_defer_hard_irqs),
+        (deferral::THREADED, change.threaded),
     ];
     for (name, value) in values {
         if let Some(value) = value {

@@ -29,14 +29,11 @@
 
 #![forbid(unsafe_code)]
 
-pub mod aspm;
 pub mod deferral;
 mod error;
 pub mod ethtool;
 mod files;
-pub mod frequency;
 mod genl;
-pub mod idle;
 pub mod interrupts;
 mod names;
 pub mod netdev;
@@ -46,9 +43,8 @@ pub mod setters;
 pub mod softnet;
 pub mod statistics;
 pub mod steering;
-pub mod virtualisation;
 
-pub use device::{drivers, queue_names};
+pub use device::{aspm, drivers, frequency, idle, queue_names, virtualisation};
 pub use error::DeviceError;
 pub use files::{DeviceFiles, list_devices, read_device, read_machine};
 pub use names::{device_name, illegible_devices};

@@ -2,10 +2,11 @@
 //! recorded tree.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use device::kernel::KernelFiles;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 use super::error::DeviceError;
@@ -128,6 +129,27 @@ impl Root {
         };
         let fail = |cause| DeviceError::Write(value.into(), path.clone(), cause);
         write().map_err(fail)
+    }
+}
+
+impl KernelFiles for Root {
+    fn bytes(&self, path: &str, most: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        fs::File::open(self.path(path))?.take(most).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn list(&self, path: &str) -> io::Result<Vec<String>> {
+        let name = |entry: fs::DirEntry| entry.file_name().into_string().ok();
+        Ok(fs::read_dir(self.path(path))?.flatten().filter_map(name).collect())
+    }
+
+    fn has(&self, path: &str) -> bool {
+        Self::has(self, path)
+    }
+
+    fn link_name(&self, path: &str) -> Option<String> {
+        Self::link_name(self, path)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a device has carried, dropped and complained of.
+//! What a device has carried: its files below `/sys`.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,7 @@ use super::root::{Root, directory_of};
 /// The counters of `/sys/class/net/DEV/statistics` by name, such as `rx_packets`. A file that is no
 /// number is left out.
 pub fn read_statistics(root: &Root, device: &str) -> Result<BTreeMap<String, u64>, DeviceError> {
-    let directory = format!("{}/statistics", directory_of(device)?);
-    let number = |name: String| {
-        let value = root.number(&format!("{directory}/{name}"))?;
-        Some((name, value))
-    };
-    Ok(root.list(&directory)?.into_iter().filter_map(number).collect())
+    let directory = directory_of(device)?;
+    root.list(&format!("{directory}/statistics"))?;
+    Ok(device::read_statistics(root, &directory))
 }

@@ -4,7 +4,6 @@ use device::cpus::{parse_mask, write_mask};
 pub use device::steering::Steering;
 
 use super::error::DeviceError;
-use super::netdev::Direction;
 use super::root::{Root, directory_of};
 
 /// The steering of all queues of a device, receiving ones first.
@@ -12,32 +11,8 @@ use super::root::{Root, directory_of};
 /// Queues without it are there with no processors. A mask that cannot be read counts as none.
 pub fn read_steering(root: &Root, device: &str) -> Result<Vec<Steering>, DeviceError> {
     let directory = format!("{}/queues", directory_of(device)?);
-    let mut steering: Vec<Steering> = root
-        .list(&directory)?
-        .iter()
-        .filter_map(|name| {
-            let (direction, queue) = parse_name(name)?;
-            let (mask, flows) = match direction {
-                Direction::Rx => {
-                    ("rps_cpus", root.number(&format!("{directory}/{name}/rps_flow_cnt")))
-                }
-                Direction::Tx => ("xps_cpus", None),
-            };
-            let cpus = root.word(&format!("{directory}/{name}/{mask}"));
-            let cpus = cpus.and_then(|mask| parse_mask(&mask)).unwrap_or_default();
-            Some(Steering { direction, queue, cpus, flows: flows.unwrap_or(0) })
-        })
-        .collect();
-    steering.sort_by_key(|one| (one.direction, one.queue));
-    Ok(steering)
-}
-
-fn parse_name(name: &str) -> Option<(Direction, u32)> {
-    match name.split_once('-')? {
-        ("rx", queue) => Some((Direction::Rx, queue.parse().ok()?)),
-        ("tx", queue) => Some((Direction::Tx, queue.parse().ok()?)),
-        _ => None,
-    }
+    root.list(&directory)?;
+    Ok(device::steering::read_steering(root, &directory))
 }
 
 /// The processors whose packets a transmit queue sends (XPS); none: any. `None`: this kernel or
