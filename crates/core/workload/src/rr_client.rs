@@ -10,8 +10,10 @@
 //! bytes of request and answer, or in as many as both have. With one byte a stray answer passes for
 //! a good one if it is a multiple of 256 requests late, which the timeout makes unlikely.
 
+use alloc::collections::{BinaryHeap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 use crate::pacer::earliest;
 use crate::{
@@ -51,11 +53,12 @@ impl TaggedRequest {
     }
 }
 
-/// What one connection is doing.
+/// What a connection waits for that does not think.
 #[derive(Clone, Copy, Debug)]
-enum ConnectionState {
-    Thinking { until: Instant },
-    Waiting { since: Instant, sequence: u64, received: usize },
+struct Asked {
+    since: Instant,
+    sequence: u64,
+    received: usize,
 }
 
 /// See the module.
@@ -67,14 +70,17 @@ pub struct RrClosed {
     timeout: Duration,
     prng: Prng,
     request: TaggedRequest,
-    connections: Vec<ConnectionState>,
+    connections: Vec<Option<Asked>>,
+    /// Connections that think, with the moment until which they do.
+    thinking: BinaryHeap<Reverse<(Instant, ConnectionId)>>,
+    /// Requests in datagrams by when they were sent, some of which are answered by now.
+    requests: VecDeque<(Instant, ConnectionId, u64)>,
     sequence: u64,
 }
 
 impl RrClosed {
     /// A client for `spec`, whose think times follow from `seed`.
     pub fn new(spec: &RrClientSpec, framing: Framing, seed: u64) -> Self {
-        let thinking = ConnectionState::Thinking { until: Instant::ZERO };
         Self {
             framing,
             response_bytes: spec.response_bytes,
@@ -82,14 +88,17 @@ impl RrClosed {
             timeout: Duration::from_millis(spec.timeout_ms),
             prng: Prng::new(seed),
             request: TaggedRequest::new(spec.request_bytes, spec.response_bytes),
-            connections: vec![thinking; spec.connections],
+            connections: vec![None; spec.connections],
+            thinking: BinaryHeap::with_capacity(spec.connections),
+            requests: VecDeque::new(),
             sequence: 0,
         }
     }
 
     fn think(&mut self, connection: ConnectionId, from: Instant) {
         let until = from + random_duration(&mut self.prng, self.think);
-        self.connections[connection] = ConnectionState::Thinking { until };
+        self.connections[connection] = None;
+        self.thinking.push(Reverse((until, connection)));
     }
 
     /// Takes in bytes; says whether they are too many.
@@ -101,9 +110,7 @@ impl RrClosed {
         recorder: &mut Recorder,
     ) -> Result<(), &'static str> {
         recorder.count(at, Counter::BytesReceived, bytes.len() as u64);
-        let ConnectionState::Waiting { since, sequence, received } =
-            &mut self.connections[connection]
-        else {
+        let Some(Asked { since, sequence, received }) = &mut self.connections[connection] else {
             return self.unexpected(at, recorder);
         };
         let complete = match self.framing {
@@ -139,10 +146,13 @@ impl RrClosed {
 
     /// Gives up on requests whose answer is overdue. Streams lose nothing.
     fn expire(&mut self, at: Instant, recorder: &mut Recorder) {
-        for connection in 0..self.connections.len() {
-            if let ConnectionState::Waiting { since, .. } = self.connections[connection]
-                && since + self.timeout <= at
-            {
+        while let Some(&(since, connection, sequence)) = self.requests.front() {
+            let waits = self.connections[connection].is_some_and(|it| it.sequence == sequence);
+            if waits && since + self.timeout > at {
+                break;
+            }
+            self.requests.pop_front();
+            if waits {
                 recorder.count(at, Counter::Lost, 1);
                 self.think(connection, at);
             }
@@ -150,10 +160,8 @@ impl RrClosed {
     }
 
     fn finish(&self, recorder: &mut Recorder) -> Action<'_> {
-        for connection in &self.connections {
-            if let ConnectionState::Waiting { since, .. } = connection {
-                recorder.count(*since, Counter::Unanswered, 1);
-            }
+        for asked in self.connections.iter().flatten() {
+            recorder.count(asked.since, Counter::Unanswered, 1);
         }
         Action::Done
     }
@@ -163,27 +171,16 @@ impl RrClosed {
         if at >= end {
             return self.finish(recorder);
         }
-        if self.framing == Framing::Datagram {
-            self.expire(at, recorder);
-        }
-        let mut next_send: Option<(Instant, ConnectionId)> = None;
-        let mut wake = Some(end);
-        for (connection, state) in self.connections.iter().enumerate() {
-            match *state {
-                ConnectionState::Thinking { until } => {
-                    if next_send.is_none_or(|(earliest, _)| until < earliest) {
-                        next_send = Some((until, connection));
-                    }
-                }
-                ConnectionState::Waiting { since, .. } if self.framing == Framing::Datagram => {
-                    wake = earliest(wake, Some(since + self.timeout));
-                }
-                ConnectionState::Waiting { .. } => {}
+        // Streams have none.
+        self.expire(at, recorder);
+        let expires = self.requests.front().map(|(since, ..)| *since + self.timeout);
+        let wake = earliest(Some(end), expires);
+        match self.thinking.peek() {
+            Some(&Reverse((due, connection))) if due <= at => {
+                self.thinking.pop();
+                self.send(at, connection, recorder)
             }
-        }
-        match next_send {
-            Some((due, connection)) if due <= at => self.send(at, connection, recorder),
-            _ => Action::Wait { until: earliest(wake, next_send.map(|(due, _)| due)) },
+            next => Action::Wait { until: earliest(wake, next.map(|Reverse((due, _))| *due)) },
         }
     }
 
@@ -195,8 +192,10 @@ impl RrClosed {
     ) -> Action<'_> {
         let sequence = self.sequence;
         self.sequence += 1;
-        self.connections[connection] =
-            ConnectionState::Waiting { since: at, sequence, received: 0 };
+        self.connections[connection] = Some(Asked { since: at, sequence, received: 0 });
+        if self.framing == Framing::Datagram {
+            self.requests.push_back((at, connection, sequence));
+        }
         let bytes = self.request.tagged(sequence);
         recorder.count(at, Counter::BytesSent, bytes.len() as u64);
         Action::Send { connection, bytes }

@@ -42,6 +42,8 @@ pub struct RrOpen {
     pacer: Pacer,
     request: TaggedRequest,
     lanes: Vec<Lane>,
+    /// Requests in datagrams by when they were sent, some of which are answered by now.
+    requests: VecDeque<(Instant, ConnectionId, u64)>,
     sequence: u64,
 }
 
@@ -57,6 +59,7 @@ impl RrOpen {
             pacer: Pacer::per_second(rate_per_s),
             request: TaggedRequest::new(spec.request_bytes, spec.response_bytes),
             lanes: (0..spec.connections).map(|_| lane()).collect(),
+            requests: VecDeque::new(),
             sequence: 0,
         }
     }
@@ -99,19 +102,21 @@ impl RrOpen {
         record(at, answered, recorder);
     }
 
-    /// Gives up on requests whose answer is overdue.
+    /// Gives up on requests whose answer is overdue. Streams lose nothing.
     fn expire(&mut self, at: Instant, recorder: &mut Recorder) {
-        for lane in &mut self.lanes {
-            while lane.outstanding.front().is_some_and(|oldest| oldest.sent + self.timeout <= at) {
-                lane.outstanding.pop_front();
+        while let Some(&(sent, connection, sequence)) = self.requests.front() {
+            let outstanding = &mut self.lanes[connection].outstanding;
+            let waits = outstanding.binary_search_by_key(&sequence, |it| it.sequence).is_ok();
+            if waits && sent + self.timeout > at {
+                break;
+            }
+            self.requests.pop_front();
+            if waits {
+                // Those of its lane that were sent before it have gone.
+                outstanding.pop_front();
                 recorder.count(at, Counter::Lost, 1);
             }
         }
-    }
-
-    fn next_expiry(&self) -> Option<Instant> {
-        let oldest = self.lanes.iter().filter_map(|lane| lane.outstanding.front());
-        oldest.map(|request| request.sent + self.timeout).min()
     }
 
     fn decide(&mut self, at: Instant, recorder: &mut Recorder) -> Action<'_> {
@@ -121,11 +126,9 @@ impl RrOpen {
             outstanding.for_each(|request| recorder.count(request.due, Counter::Unanswered, 1));
             return Action::Done;
         }
-        let mut wake = earliest(Some(end), Some(self.pacer.due()));
-        if self.framing == Framing::Datagram {
-            self.expire(at, recorder);
-            wake = earliest(wake, self.next_expiry());
-        }
+        self.expire(at, recorder);
+        let expires = self.requests.front().map(|(sent, ..)| *sent + self.timeout);
+        let wake = earliest(earliest(Some(end), Some(self.pacer.due())), expires);
         if self.pacer.due() > at {
             return Action::Wait { until: wake };
         }
@@ -139,6 +142,9 @@ impl RrOpen {
         self.pacer.advance();
         let connection = (sequence % self.lanes.len() as u64) as ConnectionId;
         self.lanes[connection].outstanding.push_back(Outstanding { sequence, due, sent: at });
+        if self.framing == Framing::Datagram {
+            self.requests.push_back((at, connection, sequence));
+        }
         let bytes = self.request.tagged(sequence);
         recorder.count(at, Counter::BytesSent, bytes.len() as u64);
         Action::Send { connection, bytes }
