@@ -11,8 +11,7 @@ use infer::{Length, MeasuredTrain, Place, Purpose};
 
 use super::apply::DeviceArgs;
 
-use netdev::ethtool::{Ethtool, Parameter};
-use netdev::{Root, deferral, routes};
+use netdev::routes;
 use probe::fleet::Pace;
 use probe::prober::{EchoKind, Prober};
 use probe::recording::{self, Origin};
@@ -21,9 +20,10 @@ use probe::run::{self, Limits};
 use report::terminal::Width;
 use report::{errln, json, outln};
 use sys::ctrl_c;
-use tune::Setting;
+use tune::device;
 use tune::lone;
 use tune::transaction::{Transaction, Verdict};
+use tune::{Setting, Value};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct ProbeArgs {
@@ -123,10 +123,10 @@ struct Observations {
 /// What the device says of itself by which `to` is reached.
 fn local(from: IpAddr, to: IpAddr) -> Option<Local> {
     let device = routes::device(from, to)?;
-    let deferral = deferral::read_deferral(&Root::here(), &device).unwrap_or_default();
-    let deferral = deferral.gro_flush_timeout.zip(deferral.napi_defer_hard_irqs);
-    let coalescing = Ethtool::open().ok().and_then(|ethtool| ethtool.coalesce(&device).ok());
-    let rx_usecs = coalescing.and_then(|coalescing| coalescing.get(Parameter::RxUsecs));
+    let state = device::open(&device, None).and_then(|it| it.read()).unwrap_or_default();
+    let number = |setting| state.get(setting).and_then(Value::number);
+    let deferral = number(Setting::GroFlushTimeout).zip(number(Setting::NapiDeferHardIrqs));
+    let rx_usecs = number(Setting::RxUsecs);
     let deferral = deferral.filter(|(nanos, polls)| *nanos > 0 && *polls > 0);
     Some(Local { device, rx_usecs, deferral })
 }

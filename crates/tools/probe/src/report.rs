@@ -82,7 +82,7 @@ pub struct Local {
     /// The interface, such as `eth0`.
     pub device: String,
     /// `rx-usecs`, where its driver has that.
-    pub rx_usecs: Option<u32>,
+    pub rx_usecs: Option<u64>,
     /// `gro_flush_timeout` in nanoseconds and `napi_defer_hard_irqs`, where interrupts are
     /// deferred.
     pub deferral: Option<(u64, u64)>,
@@ -93,9 +93,10 @@ impl Local {
         let Self { device, rx_usecs, deferral } = self;
         let adaptive = if family == Family::Adaptive { "adaptive-rx off " } else { "" };
         let setting = match rx_usecs {
-            Some(now) => {
-                format!("{device} has rx-usecs {now}: `ethtool -C {device} {adaptive}rx-usecs N`")
-            }
+            Some(now) => format!(
+                "{device} has rx-usecs {now}: `earmark apply {device} {adaptive}rx-usecs 0` ends that, \
+                 at an interrupt for each packet"
+            ),
             None => format!("{device} has no rx-usecs"),
         };
         let deferred = deferral.map(|(nanos, polls)| {
@@ -188,10 +189,12 @@ impl Report {
         }
     }
 
-    /// A histogram and words, for people.
+    /// What was found, in words, and below that a table and a histogram, for people.
     pub fn text(&self, width: Width) -> String {
         let Self { host, kind, sent, answered, .. } = self;
-        let title = format!("{host} by {}: {answered} of {sent} probes answered\n\n", kind.name());
+        let title = format!("{host} by {}: {answered} of {sent} probes answered", kind.name());
+        let sentences = std::iter::once(&title).chain(&self.words);
+        let sentences: Vec<String> = sentences.map(|words| width.wrap(words)).collect();
         let mut table = Table::new([
             ("round trip us", 0),
             ("min", 0),
@@ -207,16 +210,12 @@ impl Report {
             let values = [of(|it| it.min), of(|it| it.p50), of(|it| it.p90), of(|it| it.p99)];
             table.add_row([name.to_owned()].into_iter().chain(values).chain([of(|it| it.max)]));
         }
-        let mut text = width.wrap(&title) + &table.fit(width) + "\n\n";
+        let mut text = sentences.join("\n") + "\n\n" + &table.fit(width) + "\n\n";
         for (from, to, count, bar) in self.rows(width.bar(BESIDE, BAR)) {
             text += &format!("{from:8.1} to {to:8.1} us {count:6}  {bar}\n");
         }
         if let Some(quantum) = self.quantum_ns {
             text += &format!("\ntimes move in steps of {quantum} ns\n");
-        }
-        for words in std::iter::once("").chain(self.words.iter().map(String::as_str)) {
-            text += &width.wrap(words);
-            text.push('\n');
         }
         text
     }
@@ -308,7 +307,7 @@ mod tests {
         let found = |place, local: Option<Local>| remedy(&finding(place), local.as_ref());
         let mine =
             |rx_usecs, deferral| found(Place::Mine, Some(local(rx_usecs, deferral))).unwrap();
-        assert!(mine(Some(9), None).ends_with("`ethtool -C eth7 adaptive-rx off rx-usecs N`"));
+        assert!(mine(Some(9), None).contains("`earmark apply eth7 adaptive-rx off rx-usecs 0`"));
         assert_eq!(mine(None, None), "eth7 has no rx-usecs");
         let deferred = mine(None, Some((20_000, 2)));
         assert!(deferred.ends_with("`earmark apply eth7 napi-defer-hard-irqs 0`"), "{deferred}");
@@ -352,5 +351,7 @@ mod tests {
         };
         report::json::checks::conforms(&report);
         fits(|width| report.text(width), &["28156.5", "123456.7", "lone probes", "393.2 us"]);
+        let text = report.text(Width::columns(80));
+        assert!(text.find("393.2 us") < text.find("lone probes"), "the verdict is on top: {text}");
     }
 }
