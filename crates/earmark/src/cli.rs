@@ -23,6 +23,7 @@ use crate::command::tune::TuneArgs;
 use crate::command::watch::WatchArgs;
 use crate::probe_blind::BlindArgs;
 use crate::probe_blind::bulk::BulkArgs;
+use crate::tour::TourArgs;
 use bench::experiment::Experiment;
 use bench::options::{ExperimentOptions, NicOptions, duration, number};
 use bench::scenario;
@@ -50,6 +51,12 @@ pub(crate) enum Command {
     /// The model needs no rights. Where hosts cannot be made for real traffic, its figures are the
     /// demo, which says what was missing.
     Demo(DemoArgs),
+    /// The five jobs on one device of a lab, one after the other, in about a minute
+    ///
+    /// For each the reason, the command as you would type it, what it prints, and what that says.
+    /// Nothing of this machine is changed. The exit status is 1 if a step did not show what it is
+    /// for. Only root sees explain.
+    Tour(TourArgs),
     /// Run one experiment under one setting, or compare several
     Bench(Box<BenchArgs>),
     /// Make one result of what the shards of a command printed

@@ -13,6 +13,7 @@ mod demo;
 mod help;
 mod probe_blind;
 mod table;
+mod tour;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -43,6 +44,7 @@ fn run(command: Command) -> Result<ExitCode> {
     }
     match command {
         Command::Demo(args) => demo::run(&args)?,
+        Command::Tour(args) => return tour::run(&args),
         Command::Bench(args) => command::bench::run(&args)?,
         Command::Merge(args) => return command::merge::run(&args),
         Command::Lab(LabCommand::Run(args)) => return command::lab::run(&args),

@@ -1,5 +1,6 @@
 //! `earmark lab`: your own programs on the two hosts.
 
+use std::ffi::OsString;
 use std::process::{Child, ExitCode, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -128,15 +129,22 @@ pub(crate) fn shell(on: &str, options: &NicOptions) -> Result<ExitCode> {
     let live = lab(2.max(number + 1), options)?;
     outlive_sigint()?;
     let host = &*live.machines()[number];
-    let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
     errln!(
         "Host {on}; another one is {}. Try `ping {0}`, `earmark nic show`, `earmark nic set b0 rx-usecs 50`; \
          `exit` ends the lab.",
         if on == "a" { "b" } else { "a" }
     );
-    let mut child = Machine::spawn(host, &mut host.command(&shell))?;
-    let status = code(child.wait().context("wait for the shell")?);
+    let status = run_shell(host, &[])?;
     live.finish()?;
+    Ok(status)
+}
+
+/// Runs the user's shell on a host, with these variables.
+pub(crate) fn run_shell(host: &dyn Machine, variables: &[(&str, OsString)]) -> Result<ExitCode> {
+    let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
+    let mut command = host.command(&shell);
+    command.envs(variables.iter().map(|(name, value)| (*name, value)));
+    let status = code(host.spawn(&mut command)?.wait().context("wait for the shell")?);
     Ok(ExitCode::from(status as u8))
 }
 
@@ -230,6 +238,6 @@ fn end(children: &mut [Child]) -> Result<()> {
 
 /// The programs get SIGINT, from the terminal or from this process, and may have something to say;
 /// a second one ends all. Tells whether there was one.
-pub(super) fn outlive_sigint() -> Result<Arc<AtomicBool>> {
+pub(crate) fn outlive_sigint() -> Result<Arc<AtomicBool>> {
     sys::sigint::outlive(ENDED_BY_SIGINT).context("wait for SIGINT")
 }

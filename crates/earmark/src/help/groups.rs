@@ -10,7 +10,7 @@ pub(super) const GROUPS: [(&str, &[&str]); 7] = [
     ("From outside", &["echo", "serve"]),
     (
         "Lab and bench",
-        &["demo", "bench", "scenario", "lab", "nic", "mpirun", "reproduce", "kernel"],
+        &["demo", "tour", "bench", "scenario", "lab", "nic", "mpirun", "reproduce", "kernel"],
     ),
     ("Fleet", &["exporter"]),
     ("Messages", &["mx"]),

@@ -16,4 +16,5 @@ mod nic;
 mod persist;
 mod probe;
 mod show;
+mod tour;
 mod tune;

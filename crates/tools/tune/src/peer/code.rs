@@ -34,7 +34,8 @@ const KEY_BYTES: usize = 32;
 pub struct Code(String);
 
 impl Code {
-    pub(crate) fn random() -> Result<Self> {
+    /// A new code.
+    pub fn random() -> Result<Self> {
         let mut bytes = [0; LENGTH];
         let read = getrandom(&mut bytes, GetRandomFlags::empty()).context("read random bytes")?;
         ensure!(read == LENGTH, "read random bytes: {read} came instead of {LENGTH}");
