@@ -95,6 +95,10 @@ fn with_negative_numbers(command: Command) -> Command {
 pub(crate) mod documents;
 
 #[cfg(test)]
+#[path = "../tests/support/remedies.rs"]
+mod remedies;
+
+#[cfg(test)]
 mod tests {
     use std::fs;
     use std::path::Path;
@@ -135,6 +139,45 @@ mod tests {
         each(&command(), &["earmark".to_owned()], &mut wrong);
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
+
+    #[test]
+    fn every_command_that_is_printed_is_taken() {
+        let (mut taken, mut wrong) = (0, Vec::new());
+        let is_ours = |it: &&remedies::Remedy| {
+            // Sentences of `explain` have commands in the middle of them, without quotes.
+            it.line.contains("earmark ") && !it.file.ends_with("explain/src/verdict.rs")
+        };
+        for remedy in remedies::remedies().iter().filter(is_ours) {
+            let line = remedy.line.replace("earmark guest-init", "");
+            let read = words(&line).map(|words| parse(words.iter().filter(|word| *word != "...")));
+            match read {
+                Some(Ok(cli)) => {
+                    taken += 1;
+                    if let crate::cli::Command::Apply(args) = cli.command
+                        && let Err(why) = tune::Change::parse(&args.settings)
+                    {
+                        wrong.push(format!("{}: {line}\n{why}", remedy.file.display()));
+                    }
+                }
+                Some(Err(error)) if remedy.is_named && PARTIAL.contains(&error.kind()) => {
+                    taken += 1
+                }
+                Some(Err(error)) => {
+                    wrong.push(format!("{}: {line}\n{error}", remedy.file.display()));
+                }
+                None => wrong.push(format!("{}: {line}", remedy.file.display())),
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(taken > 80, "only {taken} commands were found");
+    }
+
+    /// Errors of commands that a sentence only names.
+    const PARTIAL: [ErrorKind; 3] = [
+        ErrorKind::MissingRequiredArgument,
+        ErrorKind::MissingSubcommand,
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+    ];
 
     /// The documents for users, by name.
     fn documents() -> Vec<(String, String)> {

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use sys::privilege::become_capable;
 
+use super::quoted;
 use bench::calibrate::{self, Calibration};
 use bench::ratio::Spread;
 use report::progress::Progress;
@@ -51,10 +52,8 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<()> {
     outln!("\n{}", width.wrap(&words(&calibration, args.rounds)));
     outln!("\n  {}", calibration.options());
     if let Some(path) = &args.machine {
-        outln!(
-            "\nMachine: {}, for `--machine` of `bench --world model` and `tune`",
-            path.display()
-        );
+        let file = quoted(&path.to_string_lossy());
+        outln!("\nTo use it: earmark bench tcp-rr --world model --machine {file}");
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use netdev::setters::{Matches, Traits, drop_ins, foreign, read_traits};
 use netdev::{Root, device_name};
 
 use super::apply::DeviceArgs;
+use super::quoted;
 use report::{errln, outln, output};
 use sys::files::{self, Tree};
 use tune::Store;
@@ -157,7 +158,7 @@ fn in_force(format: Format, name: &str) -> String {
         Format::Tuned => format!(
             "in force with: tuned-adm profile $(cat /etc/tuned/active_profile) earmark-{name}"
         ),
-        _ => "in force from the next boot on, or now: udevadm control --reload".into(),
+        _ => "in force from the next boot on".into(),
     }
 }
 
@@ -177,12 +178,10 @@ fn elsewhere(args: &PersistArgs, name: &str, settings: &State, files: &[File]) {
         };
         let same = settings_of(&text).only(|setting| settings.get(setting).is_some());
         if !same.0.is_empty() {
+            let (names, format, flag) = (names(&same), format.name(), root_flag(args));
             errln!(
                 "{path} brings back {same}, too; to end that: \
-                 earmark persist {name} {} --as {}{} --remove",
-                names(&same),
-                format.name(),
-                root_flag(args)
+                 earmark persist {name} {names} --as {format}{flag} --remove"
             );
         }
     }
@@ -207,7 +206,7 @@ fn for_a_repository(args: &PersistArgs, text: &str) -> Result<()> {
 fn root_flag(args: &PersistArgs) -> String {
     match args.root.to_str() {
         Some("/") => String::new(),
-        _ => format!(" --root {}", args.root.display()),
+        _ => format!(" --root {}", quoted(&args.root.to_string_lossy())),
     }
 }
 

@@ -102,7 +102,7 @@ impl Tour {
             let mut command = b.command(program.as_os_str());
             command.args(*words).envs(environment.iter().cloned());
             started(b, command.stdin(Stdio::null()))
-                .with_context(|| format!("start `earmark {}` on host b", words.join(" ")))
+                .with_context(|| format!("start {} of earmark on host b", words[0]))
         });
         let far = far.collect::<Result<_>>()?;
         Ok(Self { live, privilege, environment, _far: far })

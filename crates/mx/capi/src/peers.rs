@@ -154,7 +154,8 @@ pub unsafe extern "C" fn earmark_mx_hostname_to_nic_id(
         let found = search(open, Some(&name), timeout, |_| true)?;
         let Some(DiscoveredEndpoint { address, .. }) = found else {
             let text = format!(
-                "host {name}: no host of that name has answered; see who does: earmark mx peers"
+                "host {name}: no host of that name has answered; see who does: \
+                 earmark mx peers --port packet:IFACE"
             );
             return Err(Failure::new(Return::EARMARK_MX_HOST_NOT_FOUND, text));
         };

@@ -33,7 +33,7 @@ pub enum MxError {
     /// No host answers to this name.
     #[error(
         "find MX endpoint {target}: it is in no peers file, and no host of that name has answered; \
-         see who has: earmark mx peers"
+         see who has: earmark mx peers --port packet:IFACE"
     )]
     Resolve {
         /// What was looked for.

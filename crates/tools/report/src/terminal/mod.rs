@@ -162,15 +162,20 @@ pub fn commands_together(text: &str, width: usize) -> String {
         let mut clauses = part.split("earmark ");
         let mut joined = clauses.next().unwrap_or_default().to_owned();
         for clause in clauses {
-            let end = clause.find([';', ',', '(', ')', '\n']).unwrap_or(clause.len());
-            let end = clause[..end].find(": ").unwrap_or(end);
-            let command = format!("earmark {}", &clause[..end]);
-            joined += &whole(command.trim_end());
-            joined += &clause[command.trim_end().len() - "earmark ".len()..];
+            let words = self::clause(clause);
+            joined += &whole(&format!("earmark {words}"));
+            joined += &clause[words.len()..];
         }
         parts.push(joined);
     }
     parts.join("`")
+}
+
+/// The command at the start of a text: what is before the end of its clause.
+pub fn clause(text: &str) -> &str {
+    let end = text.find([';', ',', '(', ')', '\n']).unwrap_or(text.len());
+    let end = text[..end].find(": ").unwrap_or(end);
+    text[..end].trim_end()
 }
 
 /// What stands where nothing was measured.

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::fs::{FlockOperation, flock};
 use sys::files::Directory;
 
-use super::{Journal, OF_ROOT, SCHEMA};
+use super::{Journal, OF_ROOT, SCHEMA, Trying};
 use crate::device::{DeviceKind, Identity};
 use crate::failpoint::failpoint;
 
@@ -135,8 +135,8 @@ impl Store {
             std::thread::sleep(Duration::from_millis(50));
         }
         let holder = self.read(device).ok().flatten().and_then(|journal| journal.trying);
-        let holder =
-            holder.map(|trying| format!("`earmark {}`, process {}", trying.what, trying.process));
+        let holder = holder
+            .map(|Trying { what, process, .. }| format!("`earmark {what}`, process {process}"));
         bail!(
             "another Earmark is changing {} ({}); wait for it, or end it: it undoes what it has \
              done so far",

@@ -219,8 +219,10 @@ fn by_hash_instead(wanted: &Wanted, device: &Capabilities) -> Vec<String> {
         return Vec::new();
     }
     vec![format!(
-        "a far host that chooses its port numbers by the hash: earmark lane {} '{}' --by-hash HOST",
-        device.device, wanted.packets
+        "a far host that chooses its port numbers by the hash: earmark lane {device} '{rules}' \
+         --by-hash ADDRESS",
+        device = device.device,
+        rules = wanted.packets
     )]
 }
 
@@ -267,9 +269,11 @@ fn coalescing(wanted: &Wanted, device: &Capabilities, plan: &mut Plan) {
             None => "adaptive-rx on".into(),
         };
         plan.lost.push(format!(
-            "{} has one coalescing for all queues: the lane waits as the others do ({how}), but \
-             not behind them; for less: earmark apply {} rx-usecs {}",
-            device.driver, device.device, wanted.rx_usecs
+            "{driver} has one coalescing for all queues: the lane waits as the others do ({how}), \
+             but not behind them; for less: earmark apply {device} rx-usecs {usecs}",
+            driver = device.driver,
+            device = device.device,
+            usecs = wanted.rx_usecs
         ));
     }
 }
