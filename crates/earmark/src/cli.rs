@@ -15,6 +15,7 @@ use crate::command::lane::LaneArgs;
 use crate::command::mpirun::MpirunArgs;
 use crate::command::mx::MxCommand;
 use crate::command::persist::PersistArgs;
+use crate::command::predict::PredictArgs;
 use crate::command::probe::ProbeArgs;
 use crate::command::reproduce::ReproduceArgs;
 use crate::command::schema::SchemaOf;
@@ -131,6 +132,12 @@ pub(crate) enum Command {
     /// Prints or writes them: a systemd .link file, and a udev rule for what that cannot say; or
     /// with --as, what NetworkManager, ifupdown, TuneD, nmstate, Ansible or NixOS read.
     Persist(PersistArgs),
+    /// What each setting would do to traffic that you have captured
+    ///
+    /// The arrivals of a capture go through the NIC under each setting: interrupts, and how long
+    /// packets wait for them, of all and by port, flow or rule. Proposes rules for marks, and with
+    /// --grid searches settings. Needs no rights and no device; nothing is sent or changed.
+    Predict(Box<PredictArgs>),
     /// What a round trip to a host costs, and the holds in it
     ///
     /// Says side, type and length of holds. Sends some thousands of small packets in a few seconds,

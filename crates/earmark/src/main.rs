@@ -69,6 +69,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Persist(args) => command::persist::run(&args)?,
         Command::Rollback(args) => command::apply::rollback(&args)?,
         Command::Guard { directory, device } => return tune::guard::run(&directory, &device),
+        Command::Predict(args) => return command::predict::run(&args),
         Command::Probe(args) => return command::probe::run(&args),
         Command::Echo(args) => probe::echo::serve(&args, output::error_line)?,
         Command::ProbeBlind(args) => probe_blind::run(&args)?,

@@ -9,11 +9,12 @@ use super::source::{Source, lines_with};
 const FLOORS: [&str; 6] = ["core", "linux", "hosts", "mx", "tools", "earmark"];
 
 /// The source of the pure cores.
-const CORES: [&str; 7] = [
+const CORES: [&str; 8] = [
     "crates/core/base/src/",
     "crates/core/capture/src/",
     "crates/core/network/src/",
     "crates/core/nic/src/",
+    "crates/core/predict/src/",
     "crates/core/mx/src/",
     "crates/core/sim/src/",
     "crates/core/workload/src/",

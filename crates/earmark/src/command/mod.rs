@@ -20,6 +20,7 @@ pub(crate) mod mpirun;
 pub(crate) mod mx;
 pub(crate) mod nic;
 pub(crate) mod persist;
+pub(crate) mod predict;
 pub(crate) mod probe;
 pub(crate) mod reproduce;
 pub(crate) mod schema;

@@ -10,6 +10,8 @@ pub(crate) enum SchemaOf {
     Bench,
     /// `earmark explain --json`
     Explain,
+    /// `earmark predict --json`
+    Predict,
     /// `earmark probe --json`
     Probe,
     /// `earmark show --json`
@@ -25,6 +27,7 @@ pub(crate) fn print(of: SchemaOf) -> Result<()> {
     let schema = match of {
         SchemaOf::Bench => json::schema::<bench::compare::Comparison>(),
         SchemaOf::Explain => json::schema::<explain::report::Explanation>(),
+        SchemaOf::Predict => json::schema::<predict::Prediction>(),
         SchemaOf::Probe => json::schema::<probe::report::Report>(),
         SchemaOf::Show => json::schema::<super::show::Shown>(),
         SchemaOf::Tune => json::schema::<tune::Recommendation>(),

@@ -110,6 +110,8 @@ pub struct TradeoffChart {
     pub title: String,
     /// What to see in it; may be empty.
     pub note: String,
+    /// What the points are up by; empty for the median round trip.
+    pub latency: &'static str,
     /// A point for each setting.
     pub points: Vec<TradeoffPoint>,
 }
@@ -119,7 +121,7 @@ pub struct TradeoffChart {
 pub struct TradeoffPoint {
     /// The setting as text.
     pub name: String,
-    /// Median round trip, microseconds.
+    /// Median round trip, or what the chart says, microseconds.
     pub latency_us: f64,
     /// Interrupts of both hosts, per second.
     pub interrupts_per_s: f64,

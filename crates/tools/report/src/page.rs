@@ -189,7 +189,12 @@ mod tests {
                 panels: vec![Panel { title: text(), curves: vec![Curve { name: text(), points }] }],
                 ..Picture::default()
             }),
-            tradeoff: TradeoffChart { title: text(), note: text(), points: vec![point] },
+            tradeoff: TradeoffChart {
+                title: text(),
+                note: text(),
+                latency: "",
+                points: vec![point],
+            },
             environment: vec![(text(), text())],
             parts: Vec::new(),
         }

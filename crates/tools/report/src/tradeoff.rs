@@ -54,6 +54,7 @@ struct Mark<'a> {
     at: (f64, f64),
     class: &'static str,
     detail: String,
+    words: String,
 }
 
 /// What the page's style sheet is to a chart of a report.
@@ -64,6 +65,15 @@ const STYLE: &str = concat!(
 );
 
 impl TradeoffChart {
+    /// What the vertical axis shows, and the word for it before a figure.
+    const fn axis(&self) -> &str {
+        if self.latency.is_empty() { "median round trip" } else { self.latency }
+    }
+
+    const fn figure(&self) -> &str {
+        if self.latency.is_empty() { "p50" } else { self.latency }
+    }
+
     /// The chart as an SVG file that needs no other one.
     pub fn svg(&self) -> String {
         let palette = Palette::new(self.points.iter().map(|point| point.name.as_str()));
@@ -88,11 +98,12 @@ pub(crate) fn svg(chart: &TradeoffChart, palette: &Palette) -> String {
         at: (x.at(cost.at(point)), y.at(point.latency_us)),
         class: palette.class(&point.name),
         detail: detail(point),
+        words: describe(point, chart.figure()),
     });
     let marks: Vec<Mark<'_>> = marks.collect();
     let mut canvas = Canvas::new(960.0, HEIGHT);
     better_corner(&mut canvas);
-    axes(&mut canvas, &x, &y, cost);
+    axes(&mut canvas, &x, &y, (cost, chart.axis()));
     canvas.text("better-text", Anchor::Start, caption_at(), cost.caption());
     draw(&mut canvas, &marks, cost.caption());
     canvas.finish("chart", &summary(chart, &points))
@@ -133,7 +144,7 @@ fn caption_at() -> (f64, f64) {
     (PLOT.x + 14.0, PLOT.y + PLOT.height - 16.0)
 }
 
-fn axes(canvas: &mut Canvas, x: &Scale, y: &Scale, cost: Cost) {
+fn axes(canvas: &mut Canvas, x: &Scale, y: &Scale, (cost, latency): (Cost, &str)) {
     let kind = if x.is_log() { ", logarithmic" } else { "" };
     let title = format!("{}{kind}", cost.axis());
     x_axis(canvas, &PLOT, x, &title);
@@ -144,7 +155,7 @@ fn axes(canvas: &mut Canvas, x: &Scale, y: &Scale, cost: Cost) {
     }
     let kind = if y.is_log() { ", logarithmic" } else { "" };
     let middle = PLOT.y + PLOT.height / 2.0;
-    canvas.upward_text("axis-title", (14.0, middle), &format!("median round trip, us{kind}"));
+    canvas.upward_text("axis-title", (14.0, middle), &format!("{latency}, us{kind}"));
 }
 
 fn detail(point: &TradeoffPoint) -> String {
@@ -167,7 +178,7 @@ fn draw(canvas: &mut Canvas, marks: &[Mark<'_>], caption: &str) {
         let width = name.max(0.9 * text_width(&mark.detail, DETAIL_SIZE));
         let size = (width, 2.0 * LINE_HEIGHT + 2.0);
         let area = place(mark.at, size, &mut taken, &frame);
-        canvas.group(&format!("series {}", mark.class), &describe(mark.point), |canvas| {
+        canvas.group(&format!("series {}", mark.class), &mark.words, |canvas| {
             canvas.leader(mark.at, &area);
             canvas.dot("halo", mark.at, 12.0);
             canvas.dot("point", mark.at, 7.0);
@@ -181,17 +192,17 @@ fn draw(canvas: &mut Canvas, marks: &[Mark<'_>], caption: &str) {
     }
 }
 
-fn describe(point: &TradeoffPoint) -> String {
+fn describe(point: &TradeoffPoint, figure: &str) -> String {
     let (latency, interrupts) = (time(point.latency_us), short(point.interrupts_per_s));
     let bulk = point.bulk_mbit.filter(|rate| rate.is_finite());
     let bulk = bulk.map_or(String::new(), |rate| format!(", bulk {} Mbit/s", short(rate)));
     let load = point.host_busy.map(|busy| format!(", host {} % busy", short(100.0 * busy)));
     let load = load.unwrap_or_default();
-    format!("{}: p50 {latency}, {interrupts} interrupts/s{load}{bulk}", point.name)
+    format!("{}: {figure} {latency}, {interrupts} interrupts/s{load}{bulk}", point.name)
 }
 
 fn summary(chart: &TradeoffChart, points: &[&TradeoffPoint]) -> String {
-    let all: Vec<String> = points.iter().map(|point| describe(point)).collect();
+    let all: Vec<String> = points.iter().map(|point| describe(point, chart.figure())).collect();
     let cost = Cost::of(&chart.points).axis();
     format!("Latency against {cost}, {}. {}.", chart.title, all.join("; "))
 }
@@ -211,7 +222,7 @@ mod tests {
         let points: Vec<TradeoffPoint> = points.iter().enumerate().map(point).collect();
         let names: Vec<String> = points.iter().map(|point| point.name.clone()).collect();
         let palette = Palette::new(names.iter().map(String::as_str));
-        svg(&TradeoffChart { title: "rr".into(), note: String::new(), points }, &palette)
+        svg(&TradeoffChart { title: "rr".into(), points, ..Default::default() }, &palette)
     }
 
     #[test]

@@ -76,6 +76,7 @@ impl Recommendation {
             tradeoff: TradeoffChart {
                 title: "Latency against interrupts".into(),
                 note: "Each point is a setting that was tried.".into(),
+                latency: "",
                 points: self.trials.iter().filter_map(point).collect(),
             },
             environment: environment.entries(),

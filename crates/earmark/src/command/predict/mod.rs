@@ -1,0 +1,190 @@
+//! `earmark predict`: what settings would do to traffic that was captured.
+
+mod input;
+mod page;
+mod screen;
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use base::quantity::Unit;
+use clap::Args;
+use nic::lanes::Lanes;
+use nic::marker::Rules;
+use nic::moderation::{Marks, Moderation, TimerKind};
+use predict::{By, Prediction, Question, RunSettings, Session};
+
+use bench::costs::{CostSet, EachHost};
+use bench::options::{NicOptions, Text, whole};
+use bench::world::setup::USUAL_RULES;
+use report::terminal::Width;
+use report::{errln, json, outln};
+use sys::files;
+
+/// Settings that are compared where none are named.
+const USUAL: [&str; 6] =
+    ["disabled", "delay:20", "delay:75", "throttle:50", "adaptive", "marked:75"];
+
+/// Arrivals that a grid and proposals are made of, at most: some 40 MB.
+const SAMPLE: usize = 500_000;
+
+#[derive(Args, Debug)]
+pub(crate) struct PredictArgs {
+    /// A capture (pcap or pcapng, also compressed by gzip), or - for standard input
+    #[arg(value_name = "CAPTURE")]
+    capture: PathBuf,
+    /// Settings to compare, as `bench` has them
+    #[arg(long, value_name = "SETTING,...", value_delimiter = ',', hide_possible_values = true)]
+    #[arg(default_values_t = USUAL.map(|text| Text(text.parse::<Moderation>().expect("a setting"))))]
+    compare: Vec<Text<Moderation>>,
+    /// Which packets are marked: rules, first match wins; without it, small segments with PSH, and
+    /// rules are proposed
+    #[arg(long, value_name = "RULES")]
+    mark: Option<Text<Rules>>,
+    /// Which packets have a queue of their own under `lane`; without it, those that --mark names
+    #[arg(long, value_name = "RULES")]
+    lane: Option<Text<Lanes>>,
+    /// Search rx-usecs and rx-frames of this timer, and print what nothing beats
+    #[arg(long, value_name = "TIMER", num_args = 0..=1, default_missing_value = "delay")]
+    #[arg(value_parser = ["delay", "throttle", "periodic"])]
+    grid: Option<String>,
+    /// By what holds are listed
+    #[arg(long, value_name = "WHAT", default_value = "port", value_parser = ["port", "flow", "dscp", "rule"])]
+    by: String,
+    /// The host whose arrivals count; without it, the one at which the capture was made
+    #[arg(long, value_name = "ADDRESS")]
+    host: Option<IpAddr>,
+    /// The interface of the capture, if it has several
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
+    /// Rate of the wire in Mbit/s: undoes clumps as far as it proves them wrong
+    #[arg(long, value_name = "MBIT", value_parser = whole::<u32>(Unit::Mbit, 1..=u32::MAX.into()))]
+    link_rate: Option<u32>,
+    /// Receive queues, over which packets go by their hash
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    queues: u16,
+    /// Packets that a receive ring holds, as `ethtool -G rx`
+    #[arg(long, default_value_t = 1_024, value_name = "PACKETS")]
+    #[arg(value_parser = clap::value_parser!(u32).range(16..=65_536))]
+    ring: u32,
+    /// Nanoseconds of the host's processor for an interrupt
+    #[arg(long, value_name = "NS")]
+    interrupt_cost: Option<EachHost>,
+    /// The same for each packet that it receives
+    #[arg(long, value_name = "NS")]
+    packet_cost: Option<EachHost>,
+    /// The same for an interrupt that finds it idle, on top
+    #[arg(long, value_name = "NS")]
+    wakeup_cost: Option<EachHost>,
+    /// For how many nanoseconds it is idle before it has to wake up
+    #[arg(long, value_name = "NS")]
+    idle_after: Option<EachHost>,
+    /// Costs that were measured somewhere, where the options above say nothing
+    #[arg(long, value_enum, value_name = "SET")]
+    costs: Option<CostSet>,
+    /// Seed of the phases of `periodic`
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Write a page with table and picture
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Draw holds against interrupts, or host load where hosts cost time, into an SVG file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl PredictArgs {
+    fn settings(&self) -> impl Iterator<Item = Moderation> {
+        self.compare.iter().map(|Text(moderation)| *moderation)
+    }
+
+    fn question(&self) -> Result<Question> {
+        let costs = NicOptions {
+            interrupt_cost: self.interrupt_cost.clone(),
+            packet_cost: self.packet_cost.clone(),
+            wakeup_cost: self.wakeup_cost.clone(),
+            idle_after: self.idle_after.clone(),
+            costs: self.costs,
+            ..NicOptions::default()
+        };
+        ensure!(
+            self.settings().all(|setting| setting.timer != TimerKind::Driver),
+            "driver: what a driver writes into registers is not in a capture; name a strategy, such \
+             as itr:3 for e1000e"
+        );
+        let rules = match &self.mark {
+            Some(Text(rules)) => rules.clone(),
+            None => USUAL_RULES.parse().context("the usual marking rules")?,
+        };
+        let grid = self.grid.as_ref().map(|timer| match timer.as_str() {
+            "throttle" => TimerKind::Throttle,
+            "periodic" => TimerKind::Periodic,
+            _ => TimerKind::Delay,
+        });
+        let propose = self.mark.is_none().then(|| self.to_propose_for()).transpose()?;
+        Ok(Question {
+            compare: self.settings().collect(),
+            run: RunSettings {
+                queues: self.queues,
+                ring: self.ring as usize,
+                rules,
+                lanes: self.lane.as_ref().map_or(Lanes::NONE, |Text(lanes)| lanes.clone()),
+                costs: costs.costs_of(0),
+                seed: self.seed,
+            },
+            by: self.by.parse::<By>().map_err(anyhow::Error::msg)?,
+            host: self.host,
+            interface: self.interface.clone(),
+            link_rate: self.link_rate.map(|mbit| u64::from(mbit) * 1_000_000),
+            grid,
+            propose,
+            sample: SAMPLE,
+        })
+    }
+
+    /// The setting that marks are proposed for: the first that has them, or else that could.
+    fn to_propose_for(&self) -> Result<Moderation> {
+        let mut marked = self.settings().filter(|it| it.marks != Marks::Ignored);
+        let delay = || self.settings().find(|it| it.timer == TimerKind::Delay && it.rx_usecs > 0);
+        match marked.next().or_else(delay) {
+            Some(setting) => Ok(setting),
+            None => "delay:75".parse().context("the usual delay"),
+        }
+    }
+}
+
+/// Predicts, and prints what comes of it.
+pub(crate) fn run(args: &PredictArgs) -> Result<ExitCode> {
+    let mut session = Session::new(args.question()?)?;
+    input::feed(&args.capture, &mut session)?;
+    let what = || format!("predict from {}", args.capture.display());
+    let prediction = session.finish().with_context(what)?;
+    write(args, &prediction)?;
+    if args.json {
+        json::print(&prediction)?;
+    } else {
+        outln!("{}", screen::of(&prediction, Width::of_output()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the page and the picture, if they are asked for.
+fn write(args: &PredictArgs, prediction: &Prediction) -> Result<()> {
+    if let Some(path) = &args.svg {
+        let drawn = page::tradeoff(prediction).svg();
+        files::write(path, drawn.as_bytes())
+            .with_context(|| format!("write {}", path.display()))?;
+    }
+    if let Some(path) = &args.report {
+        let page =
+            report::render(&page::report(&args.capture, prediction)?).context("draw the report")?;
+        files::write(path, page.as_bytes()).with_context(|| format!("write {}", path.display()))?;
+        errln!("report: {}", path.display());
+    }
+    Ok(())
+}
