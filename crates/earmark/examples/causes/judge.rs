@@ -1,0 +1,55 @@
+//! Whether what `earmark explain` says of a cause is right.
+
+use serde_json::{Value, json};
+
+use crate::bench::Cause;
+
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Judged {
+    /// It names the cause, and no other one for the same time.
+    Right,
+    /// It names the cause and one other, and says that the data does not tell which.
+    Both,
+    /// It names the cause and more, or says that too little is accounted for.
+    Open,
+    /// It names another cause, or none.
+    Wrong,
+    NotPlayed,
+}
+
+impl Judged {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Right, Self::Both, Self::Open, Self::Wrong, Self::NotPlayed];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Right => "right",
+            Self::Both => "both",
+            Self::Open => "open",
+            Self::Wrong => "wrong",
+            Self::NotPlayed => "not-played",
+        }
+    }
+}
+
+/// Judges a report by its first cause; what counts of it.
+pub(crate) fn judge(cause: &Cause, report: &Value) -> (Judged, Value) {
+    let mut all: Vec<&Value> = report["explained"].as_array().into_iter().flatten().collect();
+    all.sort_by_key(|one| std::cmp::Reverse(one["requests"].as_u64()));
+    let Some(one) = all.first() else { return (Judged::Wrong, json!("nothing was explained")) };
+    let part = &one["verdict"][cause.part.name()];
+    let first = &part["causes"][0];
+    let names: Vec<&str> =
+        first["causes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let is_named = names.iter().any(|name| cause.truth.iter().any(|it| it == name));
+    let judged = match names.len() {
+        0 => Judged::Open,
+        1 if is_named => Judged::Right,
+        2 if is_named => Judged::Both,
+        _ if is_named => Judged::Open,
+        _ => Judged::Wrong,
+    };
+    let said = json!({ "causes": names, "us": first["us"], "requests": part["requests"],
+                       "total_us": part["total_us"], "accounted": part["accounted"] });
+    (judged, said)
+}
