@@ -32,7 +32,7 @@ pub(crate) struct Cause {
     #[serde(default)]
     on: Place,
     #[serde(default)]
-    pub(crate) part: Part,
+    pub(crate) part: JudgedPart,
     pub(crate) truth: Vec<String>,
     before: String,
 }
@@ -53,13 +53,13 @@ enum Place {
 /// Which requests of a verdict count.
 #[derive(Clone, Copy, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Part {
+pub(crate) enum JudgedPart {
     #[default]
     Typical,
     Slowest,
 }
 
-impl Part {
+impl JudgedPart {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Typical => "typical",
@@ -69,7 +69,7 @@ impl Part {
 }
 
 #[derive(Deserialize)]
-struct Table {
+struct Causes {
     cause: Vec<Cause>,
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn run(words: &[String]) -> Result<()> {
     let only = words.iter().position(|word| word == "--only");
     let only = only.map_or("", |at| words.get(at + 1).map_or("", String::as_str));
     let is_shown = words.iter().any(|word| word == "--show");
-    let Table { cause: causes } = toml::from_str(include_str!("table.toml"))?;
+    let Causes { cause: causes } = toml::from_str(include_str!("table.toml"))?;
     let (mut rows, mut counts) = (Vec::new(), [0; Judged::ALL.len()]);
     let mut before = counts;
     for cause in causes.iter().filter(|cause| cause.name.contains(only)) {

@@ -1,11 +1,11 @@
-//! Causes of slow requests, each played on hosts of a lab, and whether `earmark explain` names them.
+//! Causes of slow requests, each played in a lab, and whether `earmark explain` names them.
 //!
 //! ```text
-//! causes bench [--only TEXT] [--show]      plays the causes of table.toml; prints one JSON document
+//! causes bench [--only TEXT] [--show]      plays the causes of table.toml; prints JSON
 //! causes server PORT KIND [NUMBER]...      serves in a way of its own (server.rs)
 //! causes client HOST:PORT SECONDS KIND [NUMBER]...
 //! causes sink PORT | flood HOST:PORT BYTES PER_SECOND | bulk HOST:PORT | hog THREADS SECONDS
-//! causes filters DEVICE NUMBER             for `tc -batch`: filters that each packet passes in turn
+//! causes filters DEVICE NUMBER             for `tc -batch`: filters for each packet to pass
 //! ```
 
 mod bench;

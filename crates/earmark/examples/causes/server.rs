@@ -15,7 +15,7 @@ const DOZES_OFF: Duration = Duration::from_millis(1);
 /// What a server does with each request before it answers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Serve {
-    /// Nothing.
+    /// Nothing but the answer.
     Echo,
     /// Sleeps that long.
     Sleep(Duration),

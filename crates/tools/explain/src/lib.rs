@@ -24,6 +24,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod answer;
+pub mod cause;
 mod decode;
 mod engine;
 mod event;

@@ -8,12 +8,17 @@ use super::evidence::{Far, OwnHold};
 use super::stages::Stage;
 use super::summary::Summary;
 
+/// Whose a cause is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Side {
+pub enum Side {
+    /// That of this host.
     Mine,
+    /// The far side.
     Theirs,
+    /// What is between the two.
     Between,
+    /// The data does not tell.
     Unknown,
 }
 

@@ -1,0 +1,379 @@
+//! Which causes the requests of a part have.
+
+use base::quantiles::nearest_rank;
+use flows::record::{FlowStage, Stages, TracedRequest};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::ranked::{Ranked, RankedRequest, mean_us};
+use super::text::{self, CauseAdvice};
+use super::{ACCOUNTED, Facts, FlowCause};
+use crate::evidence::Far;
+use crate::verdict::Side;
+
+/// A cause is named if it has this share of the time, or the most of all.
+const NAMED: f64 = 0.2;
+/// So many causes of a part are named at most.
+const MOST_NAMED: usize = 3;
+/// A stage is acquitted if no request has more of it than this share of a typical request.
+const ACQUITTED: f64 = 0.1;
+/// The slowest requests have causes of their own if they take so many times a typical one.
+pub(crate) const SLOWER: f64 = 1.5;
+
+/// Linux delays an acknowledgement by 40 ms at least, once it does (`TCP_DELACK_MIN`); less the
+/// resolution of its timer, in microseconds.
+const DELAYED_ACK_US: f64 = 35_000.0;
+/// The least retransmission timeout of Linux (`TCP_RTO_MIN`), in microseconds.
+const RTO_MIN_US: f64 = 200_000.0;
+/// The slow-start threshold of a connection that has lost nothing (`TCP_INFINITE_SSTHRESH`).
+const NO_SSTHRESH: u32 = 0x7fff_ffff;
+
+/// What is concluded from many requests of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RequestVerdict {
+    /// Of the middle tenth.
+    pub typical: PartVerdict,
+    /// Of all: a mean has what few requests take very long for.
+    pub mean: PartVerdict,
+    /// Of the slowest hundredth: by how much longer than in typical requests each stage is.
+    pub slowest: PartVerdict,
+    /// Stages that are short in every request.
+    pub acquitted: Vec<Acquitted>,
+}
+
+/// What is concluded from a part of the requests.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PartVerdict {
+    /// How many requests.
+    pub requests: usize,
+    /// What they take on average, in microseconds.
+    pub total_us: f64,
+    /// The share of that which stages account for. Below 0.9 there are no causes.
+    pub accounted: f64,
+    /// The causes of most of that, the largest first.
+    pub causes: Vec<CauseGroup>,
+}
+
+/// Causes of the same time: the data of this host fits each of them.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CauseGroup {
+    /// One, or all that the data fits.
+    pub causes: Vec<FlowCause>,
+    /// Whose that is, if it is the same for all of them.
+    pub side: Side,
+    /// How much of a request it is, in microseconds.
+    pub us: f64,
+    /// How much of a request it is, from 0 to 1.
+    pub share: f64,
+    /// In a sentence for people.
+    pub what: String,
+    /// What else was seen of it, for people.
+    pub seen: Option<String>,
+    /// What to do, for each of them.
+    pub advice: Vec<CauseAdvice>,
+    /// What separates them, if there are several.
+    pub separates: Option<String>,
+}
+
+/// A stage that is short in every request.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Acquitted {
+    /// What requests waited for.
+    pub stage: FlowStage,
+    /// The most that a request has of it, in microseconds.
+    pub at_most_us: f64,
+}
+
+impl RequestVerdict {
+    /// Judges all parts.
+    pub fn new(ranked: &Ranked, facts: &Facts) -> Self {
+        let typical = RequestPart::new(ranked.typical());
+        let judge = |part: &RequestPart, beside: Option<&RequestPart>| part.judge(beside, facts);
+        Self {
+            typical: judge(&typical, None),
+            mean: judge(&RequestPart::new(ranked.all()), None),
+            slowest: judge(&RequestPart::new(ranked.slowest()), Some(&typical)),
+            acquitted: acquitted(ranked, typical.total_us, facts),
+        }
+    }
+}
+
+fn acquitted(ranked: &Ranked, typical_us: f64, facts: &Facts) -> Vec<Acquitted> {
+    let most = |stage| ranked.all().iter().map(|it| it.request.stages.of(stage)).max();
+    let stages = FlowStage::ALL.into_iter().filter(|stage| *stage != FlowStage::Unaccounted);
+    let short = stages.filter_map(|stage| {
+        let at_most_us = most(stage)? as f64 / 1e3;
+        let is_there = at_most_us > 0.0 || stage == FlowStage::Hold && !facts.own_hold.may_be(1.0);
+        (is_there && at_most_us < ACQUITTED * typical_us).then_some(Acquitted { stage, at_most_us })
+    });
+    short.collect()
+}
+
+/// The stages of a request, by their causes: several that have one are together in the first.
+fn by_cause(request: &TracedRequest) -> Stages {
+    let mut stages = request.stages;
+    let us = |stage| request.stages.of(stage) as f64 / 1e3;
+    let min_rtt_us = request.tcp.and_then(|tcp| tcp.min_rtt_us).map_or(0.0, f64::from);
+    // The rest came a round trip after our acknowledgement, which was delayed: it waited for it.
+    let rest_acked = us(FlowStage::RestAcked);
+    let waited = us(FlowStage::RestUnacked) >= DELAYED_ACK_US
+        && rest_acked > 0.0
+        && rest_acked <= 2.0 * min_rtt_us + 2_000.0;
+    let rest = if waited { FlowStage::RestUnacked } else { FlowStage::FarUnacked };
+    for from in [FlowStage::RestAcked, FlowStage::RestUnacked] {
+        stages.shift(from, rest, u64::MAX);
+    }
+    // A delayed acknowledgement without an answer says that the request had come long before.
+    let unacked = us(FlowStage::FarUnacked);
+    if us(FlowStage::FarAcked) > 0.0 && unacked >= DELAYED_ACK_US && min_rtt_us < unacked / 4.0 {
+        let waited = ((unacked - min_rtt_us) * 1e3) as u64;
+        stages.shift(FlowStage::FarUnacked, FlowStage::FarAcked, waited);
+    }
+    stages
+}
+
+/// Some requests, and what they take on average.
+struct RequestPart<'a> {
+    requests: &'a [RankedRequest],
+    total_us: f64,
+    /// Microseconds of each, as [`by_cause`] has them.
+    stages: Vec<(FlowStage, f64)>,
+}
+
+impl<'a> RequestPart<'a> {
+    fn new(requests: &'a [RankedRequest]) -> Self {
+        let causes: Vec<Stages> = requests.iter().map(|it| by_cause(&it.request)).collect();
+        let mean = |stage| {
+            let sum: u64 = causes.iter().map(|stages| stages.of(stage)).sum();
+            sum as f64 / causes.len().max(1) as f64 / 1e3
+        };
+        let stages = FlowStage::ALL.into_iter().map(|stage| (stage, mean(stage)));
+        Self {
+            requests,
+            total_us: mean_us(requests, Stages::total),
+            stages: stages.filter(|(_, us)| *us > 0.0).collect(),
+        }
+    }
+
+    fn us(&self, stage: FlowStage) -> f64 {
+        self.stages.iter().find(|(it, _)| *it == stage).map_or(0.0, |(_, us)| *us)
+    }
+
+    /// Its causes; by how much it is longer than `beside`, if that is much.
+    fn judge(&self, beside: Option<&Self>, facts: &Facts) -> PartVerdict {
+        let total_us = self.total_us.max(1e-3);
+        let accounted = 1.0 - self.us(FlowStage::Unaccounted) / total_us;
+        let beside = beside.filter(|it| total_us >= SLOWER * it.total_us);
+        let weight = |stage, us: f64| us - beside.map_or(0.0, |it| it.us(stage));
+        let whole = total_us - beside.map_or(0.0, |it| it.total_us);
+        let mut stages: Vec<(FlowStage, f64)> = self.stages.clone();
+        stages.retain(|(stage, _)| *stage != FlowStage::Unaccounted);
+        stages.sort_by(|a, b| weight(b.0, b.1).total_cmp(&weight(a.0, a.1)));
+        let is_named = |(at, (stage, us)): &(usize, (FlowStage, f64))| {
+            *at == 0 || weight(*stage, *us) >= NAMED * whole
+        };
+        let named = stages.into_iter().enumerate().filter(is_named).take(MOST_NAMED);
+        let causes = named.map(|(_, (stage, us))| self.group(stage, us, beside, facts));
+        PartVerdict {
+            requests: self.requests.len(),
+            total_us: self.total_us,
+            accounted,
+            causes: if accounted < ACCOUNTED { Vec::new() } else { causes.collect() },
+        }
+    }
+
+    fn group(&self, stage: FlowStage, us: f64, beside: Option<&Self>, facts: &Facts) -> CauseGroup {
+        let (causes, seen) = self.causes(stage, us, beside, facts);
+        let first = causes[0].side();
+        let side = if causes.iter().all(|it| it.side() == first) { first } else { Side::Unknown };
+        CauseGroup {
+            side,
+            us,
+            share: us / self.total_us.max(1e-3),
+            what: text::what(&causes),
+            seen,
+            advice: causes.iter().map(|cause| text::advice(*cause, facts)).collect(),
+            separates: text::separates(&causes, facts),
+            causes,
+        }
+    }
+
+    /// The causes that a stage may have, and what else was seen.
+    fn causes(
+        &self,
+        stage: FlowStage,
+        us: f64,
+        beside: Option<&Self>,
+        facts: &Facts,
+    ) -> (Vec<FlowCause>, Option<String>) {
+        let only = |cause| (vec![cause], None);
+        match stage {
+            FlowStage::BetweenWrites => only(FlowCause::BetweenWrites),
+            FlowStage::StackOut => only(FlowCause::StackOut),
+            FlowStage::SendBuffer => only(FlowCause::SendBuffer),
+            FlowStage::Nagle => only(FlowCause::Nagle),
+            FlowStage::Pacing => only(FlowCause::Pacing),
+            FlowStage::CongestionWindow => self.window(facts),
+            FlowStage::ReceiverWindow => only(FlowCause::ReceiverWindow),
+            FlowStage::Qdisc => only(FlowCause::Qdisc),
+            FlowStage::Driver => only(FlowCause::Driver),
+            FlowStage::Retransmission => (vec![FlowCause::Loss], Some(self.losses())),
+            FlowStage::FarUnacked => self.far(us, beside, facts),
+            FlowStage::FarAcked => self.far_acked(us, beside),
+            FlowStage::RestUnacked | FlowStage::RestAcked => only(FlowCause::FarNagle),
+            FlowStage::OutOfOrder => only(self.hole()),
+            FlowStage::Hold => only(FlowCause::Hold),
+            FlowStage::Deferral => only(FlowCause::Deferral),
+            FlowStage::Softirq => only(FlowCause::Softirq),
+            FlowStage::StackIn => only(FlowCause::StackIn),
+            FlowStage::WakeUp => self.waits_for_processor(FlowCause::WakeUp, facts),
+            FlowStage::Preempted => self.waits_for_processor(FlowCause::Preempted, facts),
+            FlowStage::Elsewhere => only(FlowCause::Elsewhere),
+            FlowStage::Read => only(FlowCause::Read),
+            FlowStage::Lock => only(FlowCause::Lock),
+            FlowStage::Disk => only(FlowCause::Disk),
+            FlowStage::Sleep => only(FlowCause::Sleep),
+            FlowStage::Blocked | FlowStage::Unaccounted => only(FlowCause::Blocked),
+            FlowStage::Computes => match facts.frequency {
+                Some(share) if share < ACCOUNTED => (
+                    vec![FlowCause::Computes, FlowCause::Frequency],
+                    Some(format!("processors may have {:.0} % of their frequency", 100.0 * share)),
+                ),
+                _ => only(FlowCause::Computes),
+            },
+        }
+    }
+
+    /// The median of what requests have, of those that have it.
+    fn median(&self, of: impl Fn(&RankedRequest) -> Option<f64>) -> Option<f64> {
+        let mut values: Vec<f64> = self.requests.iter().filter_map(of).collect();
+        values.sort_by(f64::total_cmp);
+        nearest_rank(&values, 500)
+    }
+
+    fn min_rtt_us(&self) -> Option<f64> {
+        self.median(|it| it.request.tcp?.min_rtt_us.map(f64::from))
+    }
+
+    /// Why the congestion window is small.
+    fn window(&self, facts: &Facts) -> (Vec<FlowCause>, Option<String>) {
+        let cwnd = self.median(|it| it.request.tcp.map(|tcp| f64::from(tcp.cwnd)));
+        let idle_us = self.median(|it| it.idle.map(|nanos| nanos as f64 / 1e3));
+        let srtt_us = self.median(|it| it.request.tcp.map(|tcp| f64::from(tcp.srtt_us)));
+        let seen =
+            |words: &str| Some(format!("{words}; at the end {:.0} segments", cwnd.unwrap_or(0.0)));
+        let paused = idle_us.filter(|idle| *idle >= RTO_MIN_US + srtt_us.unwrap_or(0.0));
+        if let (Some(idle_us), Some(true) | None) = (paused, facts.slow_start_after_idle) {
+            let idle = format!("pauses of {} before requests", text::time(idle_us));
+            let mut causes = vec![FlowCause::CwndAfterIdle];
+            if facts.slow_start_after_idle.is_none() {
+                causes.push(FlowCause::CongestionWindow);
+            }
+            return (causes, seen(&idle));
+        }
+        let lost =
+            |it: &&RankedRequest| it.request.tcp.is_some_and(|tcp| tcp.ssthresh < NO_SSTHRESH);
+        let cause = if 2 * self.requests.iter().filter(lost).count() > self.requests.len() {
+            FlowCause::CwndAfterLoss
+        } else {
+            FlowCause::CongestionWindow
+        };
+        (vec![cause], seen("no pause was long enough to reset it"))
+    }
+
+    fn losses(&self) -> String {
+        let all = self.requests.iter().map(|it| &it.request.counts);
+        let sum = |of: fn(&flows::record::RequestCounts) -> u32| all.clone().map(of).sum::<u32>();
+        let hit = all.clone().filter(|it| it.timeouts + it.fast_retransmissions > 0).count();
+        format!(
+            "{hit} of {} requests; {} segments sent again after a timeout, {} before one",
+            self.requests.len(),
+            sum(|it| it.timeouts),
+            sum(|it| it.fast_retransmissions)
+        )
+    }
+
+    /// What happens beyond this NIC before anything is acknowledged.
+    fn far(
+        &self,
+        us: f64,
+        beside: Option<&Self>,
+        facts: &Facts,
+    ) -> (Vec<FlowCause>, Option<String>) {
+        let (own, min_rtt_us) = (facts.own_hold, self.min_rtt_us());
+        let seen = min_rtt_us.map(|us| format!("the least round trip was {}", text::time(us)));
+        let rare = beside.is_some_and(|it| it.us(FlowStage::FarUnacked) < us / 2.0);
+        let mut causes = match facts.far.filter(|far| !rare && *far != Far::Unknown) {
+            Some(Far::SlowProgram) => vec![FlowCause::FarProgram],
+            Some(Far::ProgramOrHold) => vec![FlowCause::FarProgram, FlowCause::FarHold],
+            Some(Far::SleepyProgram | Far::SleepyMachine) => vec![FlowCause::FarAsleep],
+            Some(Far::RemoteHold) => vec![FlowCause::FarHold],
+            Some(Far::SomeHold) => vec![FlowCause::Hold, FlowCause::FarHold],
+            Some(Far::Way) => vec![FlowCause::Way],
+            Some(Far::WayOrHold) => vec![FlowCause::Way, FlowCause::FarHold],
+            // A connection's first packets are the kernel's alone: the rest is not the way as such.
+            Some(Far::Unknown) | None => match min_rtt_us {
+                Some(least) if us <= 2.0 * least => vec![FlowCause::Way, FlowCause::FarHold],
+                Some(_) => vec![FlowCause::FarProgram, FlowCause::FarAsleep, FlowCause::Way],
+                None => vec![
+                    FlowCause::FarProgram,
+                    FlowCause::FarAsleep,
+                    FlowCause::Way,
+                    FlowCause::FarHold,
+                ],
+            },
+        };
+        if rare && us >= RTO_MIN_US {
+            causes.insert(1, FlowCause::FarLoss);
+        }
+        let fits_hold = causes.contains(&FlowCause::FarHold) && causes.len() > 1;
+        if fits_hold && !causes.contains(&FlowCause::Hold) && own.may_be(us / 2.0) {
+            causes.push(FlowCause::Hold);
+        }
+        (causes, seen)
+    }
+
+    /// The far side had the request.
+    fn far_acked(&self, us: f64, beside: Option<&Self>) -> (Vec<FlowCause>, Option<String>) {
+        let rare = beside.is_some_and(|it| it.us(FlowStage::FarAcked) < us / 2.0);
+        let mut causes = vec![FlowCause::FarProgram];
+        if rare && us >= RTO_MIN_US {
+            causes.push(FlowCause::FarLoss);
+        }
+        (causes, Some("the far kernel had acknowledged the request".to_owned()))
+    }
+
+    /// A segment that overtakes others is at most a round trip earlier; one that was lost comes
+    /// again after at least that.
+    fn hole(&self) -> FlowCause {
+        let length = |it: &RankedRequest| {
+            let nanos = it.request.stages.of(FlowStage::OutOfOrder);
+            (nanos > 0).then_some(nanos as f64 / 1e3)
+        };
+        let least = self.min_rtt_us().unwrap_or(0.0);
+        match self.median(length) {
+            Some(us) if us >= least => FlowCause::FarLoss,
+            _ => FlowCause::Reordering,
+        }
+    }
+
+    fn waits_for_processor(
+        &self,
+        cause: FlowCause,
+        facts: &Facts,
+    ) -> (Vec<FlowCause>, Option<String>) {
+        let waits = [FlowStage::WakeUp, FlowStage::Preempted].map(|stage| self.us(stage));
+        let waited_us = waits.iter().sum::<f64>() * self.requests.len() as f64;
+        match facts.throttled_us.filter(|us| *us > 0.0) {
+            Some(us) => {
+                let seen = format!("the program's cgroup was throttled for {}", text::time(us));
+                let mut causes = vec![FlowCause::Throttled];
+                if us < waited_us / 2.0 {
+                    causes.push(cause);
+                }
+                (causes, Some(seen))
+            }
+            None => (vec![cause], None),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Many requests as one table.
+//!
+//! Quantiles of stages do not add up to the quantile of the whole. So besides them there are two
+//! columns that do: *typical*, the mean of the requests in the middle tenth by their length, and
+//! *slow*, the mean of the slowest hundredth.
+
+use std::collections::BTreeMap;
+
+use base::quantiles::{Quantiles, nearest_rank};
+use flows::record::{FlowStage, Stages, TracedRequest};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Requests that are kept at most: more do not make quantiles better.
+const MOST: usize = 100_000;
+
+/// Fewer requests than this make no table.
+pub(crate) const FEWEST: usize = 5;
+
+/// Requests in the order of their lengths.
+#[derive(Clone, Debug, Default)]
+pub struct Ranked {
+    requests: Vec<RankedRequest>,
+}
+
+/// A request with what others say of it.
+#[derive(Clone, Debug)]
+pub(crate) struct RankedRequest {
+    pub request: TracedRequest,
+    /// Nanoseconds since the end of the one before on its flow; `None`: there was none.
+    pub idle: Option<u64>,
+}
+
+impl Ranked {
+    /// Those whose beginning was seen.
+    pub fn new(requests: impl IntoIterator<Item = TracedRequest>) -> Self {
+        let whole = |request: &TracedRequest| !request.partial.began_before;
+        let mut all: Vec<TracedRequest> = requests.into_iter().collect();
+        all.sort_by_key(|request| request.begin);
+        let mut ends = BTreeMap::new();
+        let mut ranked = Vec::new();
+        for request in all {
+            let before = ends.insert(request.flow.socket, request.end);
+            let idle = before.map(|end| request.begin.saturating_sub(end));
+            if whole(&request) && ranked.len() < MOST {
+                ranked.push(RankedRequest { request, idle });
+            }
+        }
+        ranked.sort_by_key(|it| it.request.length());
+        Self { requests: ranked }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// All of them, the fastest first.
+    pub(crate) fn all(&self) -> &[RankedRequest] {
+        &self.requests
+    }
+
+    /// The middle tenth, and at least one if there is any.
+    pub(crate) fn typical(&self) -> &[RankedRequest] {
+        let (half, middle, all) = (self.len() / 20, self.len() / 2, self.len());
+        &self.requests[middle - half.min(middle)..(middle + half + 1).min(all)]
+    }
+
+    /// The slowest hundredth, and at least one if there is any.
+    pub(crate) fn slowest(&self) -> &[RankedRequest] {
+        &self.requests[self.len() - self.len().div_ceil(100)..]
+    }
+
+    /// Moves up to that many nanoseconds of each request from one stage to another.
+    pub fn shift(&mut self, from: FlowStage, to: FlowStage, nanos: u64) {
+        for it in &mut self.requests {
+            it.request.stages.shift(from, to, nanos);
+        }
+    }
+
+    /// The median of a stage, in nanoseconds; `None` without requests.
+    pub fn median(&self, stage: FlowStage) -> Option<u64> {
+        nearest_rank(&self.sorted(|stages| stages.of(stage)), 500)
+    }
+
+    /// Calls `each` with every request's nanoseconds in a stage, for all stages that occur.
+    pub fn each(&self, mut each: impl FnMut(FlowStage, u64)) {
+        for stage in FlowStage::ALL {
+            let nanos = || self.requests.iter().map(|it| it.request.stages.of(stage));
+            if nanos().any(|nanos| nanos > 0) {
+                nanos().for_each(|nanos| each(stage, nanos));
+            }
+        }
+    }
+
+    /// The table; `None` if there are too few requests for one.
+    pub fn table(&self) -> Option<RequestTable> {
+        if self.len() < FEWEST {
+            return None;
+        }
+        let times = |of: &dyn Fn(&Stages) -> u64, sorted: &[u64]| LengthTimes {
+            typical_us: mean_us(self.typical(), of),
+            slow_us: mean_us(self.slowest(), of),
+            quantiles_us: Quantiles::of_sorted(sorted).unwrap_or_default(),
+        };
+        let stages = FlowStage::ALL.into_iter().filter_map(|stage| {
+            let of = |stages: &Stages| stages.of(stage);
+            let sorted = self.sorted(of);
+            sorted.last().filter(|most| **most > 0)?;
+            Some(StageLine { stage, times: times(&of, &sorted) })
+        });
+        Some(RequestTable {
+            requests: self.len(),
+            stages: stages.collect(),
+            total: times(&Stages::total, &self.sorted(Stages::total)),
+        })
+    }
+
+    fn sorted(&self, of: impl Fn(&Stages) -> u64) -> Vec<u64> {
+        let mut values: Vec<u64> = self.requests.iter().map(|it| of(&it.request.stages)).collect();
+        values.sort_unstable();
+        values
+    }
+}
+
+/// The mean over some requests, in microseconds.
+pub(crate) fn mean_us(requests: &[RankedRequest], of: impl Fn(&Stages) -> u64) -> f64 {
+    let sum: u64 = requests.iter().map(|it| of(&it.request.stages)).sum();
+    sum as f64 / requests.len().max(1) as f64 / 1e3
+}
+
+/// What many requests take, in a stage or as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct LengthTimes {
+    /// The mean of typical requests, in microseconds.
+    pub typical_us: f64,
+    /// The mean of the slowest hundredth, in microseconds.
+    pub slow_us: f64,
+    /// The quantiles of all requests, in microseconds.
+    pub quantiles_us: Quantiles,
+}
+
+/// A stage of many requests.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct StageLine {
+    /// What requests waited for.
+    pub stage: FlowStage,
+    /// What it takes.
+    #[serde(flatten)]
+    pub times: LengthTimes,
+}
+
+/// All stages that occur in many requests, and the whole.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RequestTable {
+    /// How many requests.
+    pub requests: usize,
+    /// What requests waited for. that occur, in the order of a request.
+    pub stages: Vec<StageLine>,
+    /// From the first byte to the last.
+    pub total: LengthTimes,
+}
