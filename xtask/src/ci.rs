@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow, bail};
 
-use crate::{dist, figures, header, kernel, peers, shell, suite, tidy, tools};
+use crate::{bpf, dist, figures, header, kernel, peers, shell, suite, tidy, tools};
 
 /// What has to work without an operating system: the crates that are `#![no_std]`.
 const BARE_CRATES: [&str; 6] = [
@@ -126,6 +126,7 @@ fn steps() -> Vec<CiStep> {
         CiStep::task("tidy", tidy::run),
         CiStep::task("licences", tools::check_dependencies),
         CiStep::task("header", header::check),
+        CiStep::task("bpf", bpf::check).again("cargo xtask bpf --check"),
         CiStep::command("build", shell::build),
         CiStep { is_beside: true, ..CiStep::task("kernel", kernel::ensure) },
         CiStep::cargo("lints", "clippy --workspace --all-targets -- -D warnings"),

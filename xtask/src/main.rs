@@ -1,6 +1,7 @@
 //! Project automation: `cargo xtask ci` is what continuous integration runs, and nothing else.
 
 mod bench;
+mod bpf;
 mod ci;
 mod dist;
 mod drivers;
@@ -42,6 +43,8 @@ enum Subcommands {
     Mpi,
     /// House rules that no compiler checks: layers, sizes, forbidden words, links
     Tidy,
+    /// Makes the object that follows requests in the kernel; with --check says whether it is stale
+    Bpf(bpf::Options),
     /// Writes the header of the C API from its Rust; with --check says whether it is stale
     Header(header::Options),
     /// Installs the C API below a prefix: libraries, header, man pages, pkg-config
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Subcommands::Drivers(options) => drivers::run(&options),
         Subcommands::Mpi => mpi::run(),
         Subcommands::Tidy => tidy::run(),
+        Subcommands::Bpf(options) => bpf::run(&options),
         Subcommands::Header(options) => header::run(&options),
         Subcommands::Install(options) => install::run(&options),
         Subcommands::Dist(options) => dist::run(&options),

@@ -30,7 +30,7 @@ pub(crate) struct Options {
 
 /// Groups of programs.
 const TESTS: [&str; 3] = ["tests", "unpacked", "kernel"];
-const CI: [&str; 4] = ["tests", "unpacked", "kernel", "packaging"];
+const CI: [&str; 5] = ["tests", "unpacked", "kernel", "packaging", "bpf"];
 
 /// Finds every program, or gets it, and runs the command that was given.
 pub(crate) fn run(options: &Options) -> Result<()> {

@@ -221,9 +221,9 @@ pub enum FlowRole {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
-    /// By connection and sequence number.
+    /// TCP: bytes are matched by their sequence numbers.
     Tcp,
-    /// By datagram.
+    /// UDP: each datagram is a request, or an answer, of its own.
     Udp,
 }
 
@@ -262,9 +262,9 @@ pub struct RequestCounts {
     pub writes: u32,
     /// Calls that read something.
     pub reads: u32,
-    /// Bytes written.
+    /// Bytes that calls have written.
     pub bytes_out: u64,
-    /// Bytes read.
+    /// Bytes that calls have read.
     pub bytes_in: u64,
     /// Segments, or datagrams, with data that were given to the device. One of them may be cut
     /// into several by the NIC (GSO).
@@ -311,7 +311,7 @@ pub struct LongestBlock {
     pub stack: Option<u32>,
 }
 
-/// What of a request was not seen, or cannot be told apart.
+/// What of a request was not seen, or cannot be separated from others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Partial {
     /// Its beginning was before the flow was followed.
@@ -326,12 +326,12 @@ pub struct Partial {
     pub thread_unknown: bool,
 }
 
-/// One request.
+/// A request of a flow, with the time that it spent in each stage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TracedRequest {
     /// Its number in this run, in the order of their ends.
     pub id: u64,
-    /// Its flow.
+    /// The flow that it belongs to.
     pub flow: Flow,
     /// This host's side of it.
     pub role: FlowRole,

@@ -1,0 +1,311 @@
+//! Loads the kernel side, and reads what it records.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
+use aya::programs::Program;
+use aya::{Btf, Ebpf, EbpfLoader, include_bytes_aligned};
+use aya_obj::btf::BtfKind;
+
+use super::FlowError;
+use crate::record::TracedRequest;
+use crate::{calls, raw};
+
+/// Where the kernel describes its types.
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// The inode of the first PID namespace (`PROC_PID_INIT_INO`).
+const FIRST_NAMESPACE: u32 = 0xEFFF_FFFC;
+
+/// What the kernel side counts, in the order of its `enum counter`.
+const COUNTERS: u32 = 3;
+
+/// Whose requests are followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FlowScope {
+    /// Those of processes that are named later ([`FlowFollower::follow`]), and of what they start.
+    Processes,
+    /// Those of what this process starts from now on.
+    Children,
+    /// Those of a cgroup and of cgroups below it: its directory, in `/sys/fs/cgroup` or as an
+    /// absolute path.
+    Cgroup(PathBuf),
+    /// What all programs of this machine receive.
+    Received,
+}
+
+/// A tracepoint that the kernel does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingHook {
+    /// The name of the tracepoint, without its group.
+    pub tracepoint: &'static str,
+    /// What is missing without it.
+    pub effect: &'static str,
+}
+
+/// What was followed, and what was not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowCounts {
+    /// Requests that ended.
+    pub requests: u64,
+    /// Of these, those for whose record there was no room.
+    pub lost_records: u64,
+    /// Sockets for which there was no room.
+    pub lost_flows: u64,
+}
+
+/// A program of the kernel side: its name, the tracepoint, and what is missing without it;
+/// nothing: it does not work at all then.
+struct Hook(&'static str, &'static str, Option<&'static str>);
+
+/// What takes part in all that is received.
+const RECEIVING: [Hook; 11] = [
+    Hook("receive", "netif_receive_skb", None),
+    Hook("segment", "tcp_probe", None),
+    Hook("ready", "sk_data_ready", Some("UDP is not followed (Linux 6.3 has it)")),
+    Hook("tcp_read", "tcp_rcv_space_adjust", None),
+    Hook("udp_read", "sock_recv_length", Some("UDP is not followed (Linux 6.3 has it)")),
+    Hook("destroy", "tcp_destroy_sock", None),
+    Hook("raise", "softirq_raise", None),
+    Hook("softirq_ends", "softirq_exit", None),
+    Hook("waking", "sched_waking", None),
+    Hook("thread_ends", "sched_process_exit", None),
+    Hook("forked", "sched_process_fork", None),
+];
+
+/// What takes part in all that is sent.
+const SENDING: [Hook; 4] = [
+    Hook("queue", "net_dev_queue", None),
+    Hook("start", "net_dev_start_xmit", None),
+    Hook("sent", "net_dev_xmit", None),
+    Hook("retransmit", "tcp_retransmit_skb", None),
+];
+
+/// Writes, as the socket sees them.
+const WRITES: [Hook; 2] =
+    [Hook("new_write", "tcp_sendmsg_locked", None), Hook("new_written", "sock_send_length", None)];
+
+/// Writes, as system calls.
+const WRITE_CALLS: [Hook; 2] =
+    [Hook("old_write", "sys_enter", None), Hook("old_written", "sys_exit", None)];
+
+/// Whether a timer asks for the poll.
+const TIMERS: [Hook; 2] = [
+    Hook("timer_begins", "hrtimer_expire_entry", None),
+    Hook("timer_ends", "hrtimer_expire_exit", None),
+];
+
+/// Requests, while they are followed.
+pub struct FlowFollower {
+    ebpf: Ebpf,
+    ring: RingBuf<MapData>,
+    hooks: Vec<(&'static str, &'static str)>,
+    missing: Vec<MissingHook>,
+    last_id: u64,
+}
+
+impl FlowFollower {
+    /// Loads the kernel side. Nothing is followed before [`FlowFollower::start`].
+    ///
+    /// `by_calls`: writes are seen as system calls even where the socket shows them; UDP begins
+    /// with the call then, and each system call of this machine costs a little more.
+    ///
+    /// # Errors
+    /// If the kernel has no BTF, lacks what this takes, or refuses it.
+    pub fn open(scope: &FlowScope, by_calls: bool) -> Result<Self, FlowError> {
+        if !Path::new(BTF).exists() {
+            return Err(FlowError::NoTypes);
+        }
+        let btf = Btf::from_sys_fs().map_err(|cause| FlowError::Types(cause.to_string()))?;
+        let mut ebpf = load(scope, &btf)?;
+        let has = |tracepoint: &str| {
+            let name = format!("btf_trace_{tracepoint}");
+            btf.id_by_type_name_kind(&name, BtfKind::Typedef).is_ok()
+        };
+        let by_calls = by_calls || !WRITES.iter().all(|hook| has(hook.1));
+        let mut wanted: Vec<Hook> = Vec::from(RECEIVING);
+        if *scope != FlowScope::Received {
+            wanted.extend(SENDING);
+            wanted.extend(if by_calls { WRITE_CALLS } else { WRITES });
+        }
+        if defers() {
+            wanted.extend(TIMERS);
+        }
+        let (mut hooks, mut missing) = (Vec::new(), Vec::new());
+        for Hook(name, tracepoint, effect) in wanted {
+            match (has(tracepoint), effect) {
+                (true, _) => {
+                    check(&mut ebpf, &btf, name, tracepoint)?;
+                    hooks.push((name, tracepoint));
+                }
+                (false, Some(effect)) => missing.push(MissingHook { tracepoint, effect }),
+                (false, None) => return Err(FlowError::NoTracepoint(tracepoint)),
+            }
+        }
+        // Its arguments have changed with Linux 5.18.
+        let switch = match check(&mut ebpf, &btf, "new_switch", "sched_switch") {
+            Ok(()) => "new_switch",
+            Err(error @ FlowError::NotAllowed) => return Err(error),
+            Err(_) => {
+                check(&mut ebpf, &btf, "old_switch", "sched_switch")?;
+                "old_switch"
+            }
+        };
+        hooks.push((switch, "sched_switch"));
+        let ring = ebpf.take_map("records").ok_or(FlowError::NoMap("records"))?;
+        let ring = RingBuf::try_from(ring).map_err(|cause| FlowError::Map(cause.to_string()))?;
+        Ok(Self { ebpf, ring, hooks, missing, last_id: 0 })
+    }
+
+    /// Follows what process `pid`, as numbered in this process's namespace, does from now on.
+    pub fn follow(&mut self, pid: u32) -> Result<(), FlowError> {
+        let map = self.ebpf.map_mut("targets").ok_or(FlowError::NoMap("targets"))?;
+        let mut targets: HashMap<_, u32, u32> =
+            HashMap::try_from(map).map_err(|cause| FlowError::Map(cause.to_string()))?;
+        targets.insert(pid, 1, 0).map_err(|cause| FlowError::Map(cause.to_string()))
+    }
+
+    /// Begins to follow.
+    pub fn start(&mut self) -> Result<(), FlowError> {
+        for (name, tracepoint) in &self.hooks {
+            let attached = match self.ebpf.program_mut(name) {
+                Some(Program::BtfTracePoint(program)) => program.attach(),
+                _ => return Err(FlowError::NoTracepoint(tracepoint)),
+            };
+            attached.map_err(|cause| FlowError::Attach(tracepoint, cause.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// Shows the requests that have ended since the last time.
+    pub fn read(&mut self, mut each: impl FnMut(TracedRequest)) {
+        while let Some(record) = self.ring.next() {
+            if let Some(mut request) = raw::request(&record) {
+                self.last_id += 1;
+                request.id = self.last_id;
+                each(request);
+            }
+        }
+    }
+
+    /// The tracepoints that are in use.
+    pub fn tracepoints(&self) -> Vec<&'static str> {
+        self.hooks.iter().map(|(_, tracepoint)| *tracepoint).collect()
+    }
+
+    /// The tracepoints that this kernel lacks, and what is missing for it.
+    pub fn missing(&self) -> &[MissingHook] {
+        &self.missing
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> FlowCounts {
+        let counters = self.ebpf.map("counters").and_then(|map| PerCpuArray::try_from(map).ok());
+        let Some(counters): Option<PerCpuArray<_, u64>> = counters else {
+            return FlowCounts::default();
+        };
+        let [requests, lost_records, lost_flows] = std::array::from_fn(|which| {
+            debug_assert!((which as u32) < COUNTERS);
+            counters.get(&(which as u32), 0).map_or(0, |all| all.iter().sum())
+        });
+        FlowCounts { requests, lost_records, lost_flows }
+    }
+
+    /// How often each program has run and for how many nanoseconds in all, by its tracepoint; zeros
+    /// unless the kernel counts (`sysctl kernel.bpf_stats_enabled=1`).
+    pub fn cost(&self) -> Vec<(&'static str, u64, u64)> {
+        let info = |name: &str| match self.ebpf.program(name)? {
+            Program::BtfTracePoint(program) => program.info().ok(),
+            _ => None,
+        };
+        let cost = |(name, tracepoint): &(&str, &'static str)| {
+            let info = info(name)?;
+            Some((*tracepoint, info.run_count(), info.run_time().as_nanos() as u64))
+        };
+        self.hooks.iter().filter_map(cost).collect()
+    }
+}
+
+/// Reads the object, and says what is to be looked at.
+fn load(scope: &FlowScope, btf: &Btf) -> Result<Ebpf, FlowError> {
+    let namespace = fs::metadata("/proc/self/ns/pid")
+        .map_err(|cause| FlowError::Read("/proc/self/ns/pid".into(), cause))?
+        .ino() as u32;
+    let namespace = if namespace == FIRST_NAMESPACE { 0 } else { namespace };
+    let loader = if *scope == FlowScope::Children { std::process::id() } else { 0 };
+    let (cgroup, level) = match scope {
+        FlowScope::Cgroup(path) => cgroup_of(path)?,
+        _ => (0, 0),
+    };
+    let everything = u8::from(*scope == FlowScope::Received);
+    let calls = calls::table();
+    let object = include_bytes_aligned!("../bpf/flows.bpf.o");
+    EbpfLoader::new()
+        .btf(Some(btf))
+        .override_global("namespace", &namespace, true)
+        .override_global("loader", &loader, true)
+        .override_global("cgroup", &cgroup, true)
+        .override_global("cgroup_level", &level, true)
+        .override_global("follow_all", &everything, true)
+        .override_global("receives", &everything, true)
+        .override_global("calls", &calls, true)
+        .load(object)
+        .map_err(|cause| refused(&cause))
+}
+
+/// The number and the depth of a cgroup.
+fn cgroup_of(path: &Path) -> Result<(u64, u32), FlowError> {
+    let root = Path::new("/sys/fs/cgroup");
+    let path = root.join(path);
+    let found = fs::metadata(&path).map_err(|cause| FlowError::Read(path.clone(), cause))?;
+    let below = path.strip_prefix(root).unwrap_or(&path);
+    Ok((found.ino(), below.components().count() as u32))
+}
+
+/// Has the kernel verify a program.
+fn check(
+    ebpf: &mut Ebpf,
+    btf: &Btf,
+    name: &'static str,
+    tracepoint: &'static str,
+) -> Result<(), FlowError> {
+    let Some(Program::BtfTracePoint(program)) = ebpf.program_mut(name) else {
+        return Err(FlowError::NoTracepoint(tracepoint));
+    };
+    program.load(tracepoint, btf).map_err(|cause| match is_refusal(&cause) {
+        true => FlowError::NotAllowed,
+        false => FlowError::Verify(tracepoint, cause.to_string()),
+    })
+}
+
+/// Whether some device defers its polls to a timer.
+fn defers() -> bool {
+    let devices = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+    let is_set = |device: fs::DirEntry| {
+        let text = fs::read_to_string(device.path().join("gro_flush_timeout"));
+        text.is_ok_and(|text| text.trim() != "0")
+    };
+    devices.into_iter().any(is_set)
+}
+
+fn refused(cause: &(dyn std::error::Error + 'static)) -> FlowError {
+    if is_refusal(cause) {
+        return FlowError::NotAllowed;
+    }
+    let mut words = cause.to_string();
+    let mut source = cause.source();
+    while let Some(inner) = source {
+        words = format!("{words}: {inner}");
+        source = inner.source();
+    }
+    FlowError::Load(words)
+}
+
+/// Whether it comes from the kernel's `EPERM`.
+fn is_refusal(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let io = cause.downcast_ref::<std::io::Error>();
+    let is_one = io.is_some_and(|io| io.raw_os_error() == Some(libc::EPERM));
+    is_one || cause.source().is_some_and(is_refusal)
+}
