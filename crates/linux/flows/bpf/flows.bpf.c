@@ -20,8 +20,8 @@
  * So times add up to the whole by construction. `last` moves by compare-and-exchange: of two
  * processors that account for the same span, one does.
  *
- * A request that this host asks begins with the first write after a read (`WRITING`) and ends with
- * the last read (`READING`) before the next write. One that it answers begins with data that comes
+ * A request that this host asks begins with the first write after a read (`WRITING`), or with the
+ * connection that was opened for it, and ends with the last read (`READING`) before the next write. One that it answers begins with data that comes
  * after a write and ends when the driver has all of the answer. The end of either is known only
  * when the next one begins; `snap` has the times as they were at what may be the end. In a run that
  * looks at a device all flows receive: from the packet to the read.
@@ -54,9 +54,9 @@ enum stage {
 	UNACCOUNTED, BETWEEN_WRITES, STACK_OUT, SEND_BUFFER, NAGLE, PACING, CONGESTION_WINDOW,
 	RECEIVER_WINDOW, QDISC, DRIVER, RETRANSMISSION, FAR_UNACKED, FAR_ACKED, REST_UNACKED,
 	REST_ACKED, OUT_OF_ORDER, HOLD, DEFERRAL, SOFTIRQ, STACK_IN, WAKE_UP, ELSEWHERE, READ,
-	PREEMPTED, LOCK, DISK, SLEEP, BLOCKED, COMPUTES, STAGES = 32
+	PREEMPTED, LOCK, DISK, SLEEP, BLOCKED, COMPUTES, CONNECT, STAGES = 32
 };
-enum phase { IDLE, WRITING, READING };
+enum phase { IDLE, CONNECTING, CONNECTED, WRITING, READING };
 enum role { ASKS, ANSWERS, RECEIVES };
 enum thread_state { RUNS, RUNNABLE, IS_BLOCKED };
 /* What a system call waits for, as src/calls.rs numbers it; and what it does to a descriptor. */
@@ -66,6 +66,8 @@ enum call { NO_CALL, WAITS_READING, WAITS_POLLING, WAITS_LOCK, WAITS_TIMER, WAIT
 enum partial { BEGAN_BEFORE = 1, PIPELINED = 2, THREADS = 4, CLOSED = 8, THREAD_UNKNOWN = 16 };
 enum counter { REQUESTS, LOST_RECORDS, LOST_FLOWS, COUNTERS };
 enum { CALLS = 512, TCP = 6, UDP = 17, WAITING = 8, NET_RX = 3, SECOND = 1000000000 };
+/* A connection whose first write comes later than this was not opened for it. */
+enum { FOR_IT = SECOND / 10, ESTABLISHED = 1, SYN_SENT = 2 };
 
 /* What becomes a record. */
 struct request {
@@ -237,7 +239,11 @@ static __always_inline u8 classify(struct flow *f)
 {
 	if (f->phase == IDLE)
 		return UNACCOUNTED;
+	if (f->phase == CONNECTING)
+		return CONNECT;
 	bool data = after(f->rcv_nxt, f->copied);
+	if (f->phase == CONNECTED && !data && !f->in_write)
+		return BETWEEN_WRITES;
 	if (f->r.role == RECEIVES)
 		return data ? by_program(f, true) : rest(f);
 	if (f->in_write && f->thread != IS_BLOCKED)
@@ -338,6 +344,31 @@ static __noinline int begin(struct flow *f, u64 at, u8 phase)
 	return 0;
 }
 
+/* Addresses and sequence numbers, as they are now. */
+static __always_inline void see_socket(struct flow *f)
+{
+	struct request *r = &f->r;
+	struct sock *sk = (void *)f->sk;
+	r->local_port = BPF_CORE_READ(sk, __sk_common.skc_num);
+	r->remote_port = bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
+	r->family = BPF_CORE_READ(sk, __sk_common.skc_family);
+	if (r->family == 10) {
+		bpf_core_read(r->local, 16, &sk->__sk_common.skc_v6_rcv_saddr);
+		bpf_core_read(r->remote, 16, &sk->__sk_common.skc_v6_daddr);
+	} else {
+		bpf_core_read(r->local, 4, &sk->__sk_common.skc_rcv_saddr);
+		bpf_core_read(r->remote, 4, &sk->__sk_common.skc_daddr);
+	}
+	if (r->protocol == TCP) {
+		struct tcp_sock *tp = (void *)sk;
+		f->snd_una = BPF_CORE_READ(tp, snd_una);
+		f->queued = f->started = BPF_CORE_READ(tp, snd_nxt);
+		f->acked = BPF_CORE_READ(tp, rcv_wup);
+		f->rcv_nxt = BPF_CORE_READ(tp, rcv_nxt);
+		f->copied = BPF_CORE_READ(tp, copied_seq);
+	}
+}
+
 static __noinline int new_flow(u64 key)
 {
 	u32 zero = 0;
@@ -358,23 +389,9 @@ static __noinline int new_flow(u64 key)
 	r->socket = __sync_fetch_and_add(&last_socket, 1) + 1;
 	r->cgroup = bpf_get_current_cgroup_id();
 	r->protocol = BPF_CORE_READ(sk, sk_protocol);
-	r->local_port = BPF_CORE_READ(sk, __sk_common.skc_num);
-	r->remote_port = bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
-	r->family = BPF_CORE_READ(sk, __sk_common.skc_family);
-	if (r->family == 10) {
-		bpf_core_read(r->local, 16, &sk->__sk_common.skc_v6_rcv_saddr);
-		bpf_core_read(r->remote, 16, &sk->__sk_common.skc_v6_daddr);
-	} else {
-		bpf_core_read(r->local, 4, &sk->__sk_common.skc_rcv_saddr);
-		bpf_core_read(r->remote, 4, &sk->__sk_common.skc_daddr);
-	}
+	see_socket(f);
 	if (r->protocol == TCP) {
-		struct tcp_sock *tp = (void *)sk;
-		f->snd_una = BPF_CORE_READ(tp, snd_una);
-		f->queued = f->started = BPF_CORE_READ(tp, snd_nxt);
-		f->acked = BPF_CORE_READ(tp, rcv_wup);
-		f->rcv_nxt = BPF_CORE_READ(tp, rcv_nxt);
-		f->copied = BPF_CORE_READ(tp, copied_seq);
+		struct tcp_sock *tp = (void *)key;
 		u64 sent = BPF_CORE_READ(tp, bytes_sent) - BPF_CORE_READ(tp, bytes_retrans);
 		u64 acked = BPF_CORE_READ(tp, bytes_acked) + (u32)(f->queued - f->snd_una);
 		r->role = acked > sent ? ASKS : ANSWERS;
@@ -483,9 +500,15 @@ static __noinline int write_begins(struct flow *f, u64 now)
 		return 0;
 	u32 tid = bpf_get_current_pid_tgid(), reader = f->r.tid;
 	if (f->r.role == ASKS) {
+		bool opened = f->phase == CONNECTED && now - f->mark_at < FOR_IT;
 		if (f->phase != WRITING) {
-			emit(f);
-			begin(f, now, WRITING);
+			if (opened) {
+				account(f, now);
+				f->phase = WRITING;
+			} else {
+				emit(f);
+				begin(f, now, WRITING);
+			}
 			struct tcp_sock *tp = (void *)f->sk;
 			f->first = f->r.protocol == TCP ? BPF_CORE_READ(tp, write_seq) : f->queued;
 			if (after(f->rcv_nxt, f->copied))
@@ -952,6 +975,9 @@ static __always_inline void finish_read(struct flow *f, u64 now)
 		t->serves = f->sk;
 	f->r.reads++;
 	f->woken = 0;
+	/* What the far side says by itself, long after the connection was opened, was not asked for. */
+	if (f->phase == CONNECTED && now - f->mark_at > FOR_IT)
+		f->phase = IDLE;
 	if (f->phase == IDLE)
 		return;
 	if (f->r.role == ANSWERS) {
@@ -1063,6 +1089,34 @@ int BPF_PROG(udp_read, struct sock *sk, int length, int flags)
 	touch(f, key);
 	f->r.bytes_in += length;
 	finish_read(f, now);
+	return 0;
+}
+
+/* A connection is asked for, by a program; and is there. */
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(state, const struct sock *sk, int from, int to)
+{
+	if (to != SYN_SENT && from != SYN_SENT)
+		return 0;
+	u64 key = address(sk);
+	struct flow *f = to == SYN_SENT && !receives ? follow(key) : flow_of(key);
+	if (!f || f->r.protocol != TCP)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	if (to == SYN_SENT) {
+		f->r.role = ASKS;
+		begin(f, now, CONNECTING);
+		touch(f, key);
+	} else if (to == ESTABLISHED) {
+		account(f, now);
+		see_socket(f);
+		f->phase = CONNECTED;
+		f->mark_at = now;
+		f->first = f->queued;
+	} else {
+		f->phase = IDLE;
+	}
+	f->state = classify(f);
 	return 0;
 }
 

@@ -76,11 +76,12 @@ const RECEIVING: [Hook; 11] = [
 ];
 
 /// What takes part in all that is sent.
-const SENDING: [Hook; 4] = [
+const SENDING: [Hook; 5] = [
     Hook("queue", "net_dev_queue", None),
     Hook("start", "net_dev_start_xmit", None),
     Hook("sent", "net_dev_xmit", None),
     Hook("retransmit", "tcp_retransmit_skb", None),
+    Hook("state", "inet_sock_set_state", None),
 ];
 
 /// Writes, as the socket sees them.

@@ -1,7 +1,7 @@
 //! One request, from its first byte to its last, and for what it waited how long. Pure.
 //!
-//! A request that this host *asks* begins with the first write after a read and ends with the last
-//! read before the next write. One that it *answers* begins when its first data is received and
+//! A request that this host *asks* begins with the first write after a read, or with the connection
+//! that was opened for it, and ends with the last read before the next write. One that it *answers* begins when its first data is received and
 //! ends when the driver has taken the last byte of the answer. What a device *receives* begins
 //! when a packet arrives and ends when a program has read it.
 //!
@@ -20,7 +20,7 @@ use serde::Serialize;
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
 pub enum FlowStage {
-    /// The program, between two writes of the same request.
+    /// The program, between two writes of the same request, or between connection and write.
     BetweenWrites = 1,
     /// This host's stack, from the call that writes to the queue of the device.
     StackOut = 2,
@@ -76,16 +76,19 @@ pub enum FlowStage {
     Blocked = 27,
     /// The program, which computes.
     Computes = 28,
+    /// A connection, from `connect(2)` until it is there.
+    Connect = 29,
     /// Nothing that is known.
     Unaccounted = 0,
 }
 
 impl FlowStage {
     /// How many there are.
-    pub const COUNT: usize = 29;
+    pub const COUNT: usize = 30;
 
     /// All of them, in the order of a request.
     pub const ALL: [Self; Self::COUNT] = [
+        Self::Connect,
         Self::BetweenWrites,
         Self::StackOut,
         Self::SendBuffer,
@@ -120,6 +123,7 @@ impl FlowStage {
     /// As tables have it.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Connect => "connection set-up",
             Self::BetweenWrites => "program, between writes",
             Self::StackOut => "stack, sending",
             Self::SendBuffer => "send buffer full",

@@ -93,6 +93,9 @@ fn requests__over_ipv4_and_ipv6__are_followed_on_both_sides() {
         let Some(requests) = requests else { return };
         for role in [FlowRole::Asks, FlowRole::Answers] {
             let all = of(&requests, role);
+            let connects = all.iter().map(|request| request.stages.of(FlowStage::Connect) > 0);
+            let is_first = (0..10).map(|number| number == 0 && role == FlowRole::Asks);
+            assert!(connects.eq(is_first), "{role:?}: {requests:#?}");
             assert_eq!(all.len(), 10, "{role:?}: {requests:#?}");
             for request in all {
                 assert_eq!((request.counts.bytes_out, request.counts.bytes_in), (12, 12));
