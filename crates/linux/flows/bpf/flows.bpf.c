@@ -96,7 +96,8 @@ struct flow {
 };
 
 struct thread {
-	u64 sk, serves, blocked_at, woken_at, ran_at, writes_to;
+	u64 sk, serves, blocked_at, woken_at, first_ran_at, ran_at, writes_to;
+	u64 computed;	/* since first_ran_at, until it left its processor last */
 	u32 call;
 	u8 state, class, woken, reads;
 };
@@ -477,21 +478,25 @@ static __noinline int see_held(struct flow *f)
 	return 0;
 }
 
-/* Another thread answers than the one that has read: what passed since then is that one's. */
+/*
+ * Another thread answers than the one that has read: what passed since then is that one's. If it
+ * was awake all the time, it may have worked for others first.
+ */
 static __always_inline void hand_over(struct flow *f, struct thread *t, u64 now)
 {
-	u64 since = f->mark_at, ran = t->ran_at, woken = t->woken_at;
-	if (ran < since)
-		ran = since;
-	if (woken < since)
-		woken = since;
-	if (woken > ran)
-		woken = ran;
+	u64 since = f->mark_at, woken = t->woken_at, first = t->first_ran_at;
 	__builtin_memcpy(f->stages, f->mark, sizeof f->stages);
-	f->stages[UNACCOUNTED] += woken - since;
-	f->stages[WAKE_UP] += ran - woken;
-	f->stages[COMPUTES] += now - ran;
 	f->last = now;
+	if (woken > since && first >= woken) {
+		f->stages[UNACCOUNTED] += woken - since;
+		f->stages[WAKE_UP] += first - woken;
+		since = first;
+	}
+	u64 computed = t->computed + (now - t->ran_at);
+	if (computed > now - since)
+		computed = now - since;
+	f->stages[COMPUTES] += computed;
+	f->stages[PREEMPTED] += now - since - computed;
 }
 
 static __noinline int write_begins(struct flow *f, u64 now)
@@ -1239,6 +1244,7 @@ static __always_inline void leaves(struct task_struct *task, bool blocks, u64 no
 		return;
 	t->woken = 0;
 	t->state = RUNNABLE;
+	t->computed += now - t->ran_at;
 	if (blocks) {
 		u32 call = call_of((void *)bpf_task_pt_regs(task));
 		u8 class = call < CALLS ? calls[call & (CALLS - 1)] & CALL_CLASS : 0;
@@ -1266,6 +1272,10 @@ static __always_inline void switched(struct task_struct *from, struct task_struc
 		return;
 	t->state = RUNS;
 	t->ran_at = now;
+	if (t->first_ran_at < t->woken_at) {
+		t->first_ran_at = now;
+		t->computed = 0;
+	}
 	show(t, tid, now);
 }
 

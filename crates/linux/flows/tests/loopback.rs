@@ -4,8 +4,9 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flows::FlowError;
 use flows::follower::{FlowFollower, FlowScope};
@@ -249,6 +250,73 @@ fn datagrams__of_connected_and_unconnected_sockets__are_followed() {
             let is_answered = request.counts.segments_in == 1 && request.counts.reads == 1;
             assert!(is_answered || request.partial.began_before, "{request:?}");
             assert!(!request.partial.pipelined, "{request:?}");
+        }
+    }
+}
+
+#[test]
+fn answer__by_another_thread__is_the_time_of_that_thread() {
+    let requests = followed(false, || {
+        let (give, take) = mpsc::channel::<(TcpStream, u8)>();
+        // The worker computes, while the thread that reads waits for the next request.
+        let worker = thread::spawn(move || {
+            for (mut stream, byte) in take {
+                let end = Instant::now() + LONG;
+                while Instant::now() < end {}
+                stream.write_all(&[byte]).unwrap();
+            }
+        });
+        let (address, thread) = server("127.0.0.1:0", move |stream, bytes| {
+            give.send((stream.try_clone().unwrap(), bytes[0])).unwrap();
+        });
+        let mut client = TcpStream::connect(address).unwrap();
+        (0..4).for_each(|_| ask(&mut client, b"x"));
+        drop(client);
+        thread.join().unwrap();
+        worker.join().unwrap();
+        address.port()
+    });
+    let Some(requests) = requests else { return };
+    let answered = of(&requests, FlowRole::Answers);
+    assert_eq!(answered.len(), 4);
+    for request in answered {
+        assert!(request.partial.threads, "{request:?}");
+        let computes = request.stages.of(FlowStage::Computes);
+        let preempted = request.stages.of(FlowStage::Preempted);
+        assert!(computes + preempted > LONG.as_nanos() as u64 * 8 / 10, "{request:?}");
+    }
+}
+
+#[test]
+fn files__that_are_sent_and_spliced__are_writes_and_reads() {
+    for by_calls in [false, true] {
+        let requests = followed(by_calls, || {
+            let (address, thread) = server("127.0.0.1:0", echo);
+            let mut client = TcpStream::connect(address).unwrap();
+            let file = std::fs::File::open("/proc/self/exe").unwrap();
+            let (out, into) = rustix::pipe::pipe().unwrap();
+            for _ in 0..3 {
+                let sent = rustix::fs::sendfile(&client, &file, None, 3_000).unwrap();
+                assert_eq!(sent, 3_000);
+                let mut rest = sent;
+                while rest > 0 {
+                    let flags = rustix::pipe::SpliceFlags::empty();
+                    let moved = rustix::pipe::splice(&client, None, &into, None, rest, flags);
+                    let moved = moved.unwrap();
+                    rustix::io::read(&out, &mut vec![0; moved][..]).unwrap();
+                    rest -= moved;
+                }
+            }
+            client.flush().unwrap();
+            drop(client);
+            thread.join().unwrap();
+            address.port()
+        });
+        let Some(requests) = requests else { return };
+        let asked = of(&requests, FlowRole::Asks);
+        assert_eq!(asked.len(), 3, "{by_calls}: {requests:#?}");
+        for request in asked {
+            assert_eq!((request.counts.bytes_out, request.counts.bytes_in), (3_000, 3_000));
         }
     }
 }
