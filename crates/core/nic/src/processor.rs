@@ -84,7 +84,9 @@ impl Busy {
 
 impl Sum for Busy {
     fn sum<I: Iterator<Item = Self>>(each: I) -> Self {
-        each.fold(Self::default(), |sum, one| Self(core::array::from_fn(|at| sum.0[at] + one.0[at])))
+        each.fold(Self::default(), |sum, one| {
+            Self(core::array::from_fn(|at| sum.0[at] + one.0[at]))
+        })
     }
 }
 

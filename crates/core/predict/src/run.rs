@@ -128,9 +128,9 @@ impl SettingRun {
     #[inline]
     pub fn arrive(&mut self, arrival: &Arrival, group: u16) {
         self.run_until(arrival.at);
-        let parsed = (arrival.length as usize, arrival.headers);
+        let length = arrival.length as usize;
         // What is dropped is counted.
-        let _ = self.port.receive_parsed(self.now, group, parsed, None);
+        let _ = self.port.receive_sized(self.now, group, length, |_| arrival.headers, None);
         self.act();
     }
 
