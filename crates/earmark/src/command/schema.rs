@@ -16,6 +16,8 @@ pub(crate) enum SchemaOf {
     Probe,
     /// `earmark show --json`
     Show,
+    /// `earmark show --suspension --json`
+    Suspension,
     /// `earmark tune --json`
     Tune,
     /// A line of `earmark watch --json`
@@ -30,6 +32,7 @@ pub(crate) fn print(of: SchemaOf) -> Result<()> {
         SchemaOf::Predict => json::schema::<predict::Prediction>(),
         SchemaOf::Probe => json::schema::<probe::report::Report>(),
         SchemaOf::Show => json::schema::<super::show::Shown>(),
+        SchemaOf::Suspension => json::schema::<super::show::ShownSuspension>(),
         SchemaOf::Tune => json::schema::<tune::Recommendation>(),
         SchemaOf::Watch => json::schema::<show::Rates>(),
     };

@@ -1,6 +1,7 @@
 //! `earmark show`: what delays a received packet, on one screen.
 
 mod check;
+mod suspension;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -23,6 +24,8 @@ use show::Lines;
 use show::Report;
 use show::{screen, summary};
 
+pub(super) use suspension::ShownSuspension;
+
 #[derive(Args, Debug)]
 pub(crate) struct ShowArgs {
     /// The devices, such as eth0; without any, one line for each NIC
@@ -39,6 +42,10 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "POLICY")]
     #[arg(value_parser = policies(), hide_possible_values = true)]
     check: Option<String>,
+    /// Whether programs may suspend the interrupts of a device while they poll, and whether those
+    /// do whose process ids are among the devices
+    #[arg(long, conflicts_with = "check")]
+    suspension: bool,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -66,6 +73,10 @@ pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode> {
     // No rule is about interrupts.
     let sample = if policy.is_some() { 0.0 } else { args.sample };
     let sample = Duration::from_secs_f64(sample);
+    if args.suspension {
+        suspension::run(&root, &args.devices, sample, args.json)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let is_list = args.devices.is_empty();
     let read = |device: &String| {
         let report = observe::read(&root, &device_name(&root, device), sample);

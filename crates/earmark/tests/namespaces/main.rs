@@ -16,5 +16,6 @@ mod nic;
 mod persist;
 mod probe;
 mod show;
+mod suspension;
 mod tour;
 mod tune;

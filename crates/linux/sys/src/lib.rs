@@ -5,6 +5,7 @@ pub mod busy_poll;
 pub mod clock;
 pub mod cpu;
 pub mod ctrl_c;
+pub mod descriptors;
 pub mod ethtool;
 pub mod files;
 pub mod icmp;

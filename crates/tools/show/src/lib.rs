@@ -22,6 +22,7 @@ mod report;
 mod role;
 mod screen;
 mod sleep;
+pub mod suspension;
 
 pub use delays::{Delay, delays_of};
 pub use lab::LabPort;

@@ -35,3 +35,8 @@ impl Clock {
 pub(super) fn cpu_ns() -> u64 {
     read_ns(ClockId::ProcessCPUTime)
 }
+
+/// Packets that came in by busy polling on this host, since it booted; 0 where that is not counted.
+pub(super) fn busy_polled() -> u64 {
+    sys::busy_poll::packets(std::process::id()).unwrap_or(0)
+}

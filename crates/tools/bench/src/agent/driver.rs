@@ -6,15 +6,15 @@
 //! comes between arrival and timestamp. Nothing else reads the clock unless it must: in a guest it
 //! is a system call, and 256 ns of virtual time.
 
-use super::clock::{Clock, cpu_ns};
+use super::clock::{Clock, busy_polled, cpu_ns};
 use super::control::{Command, Control};
-use super::polled;
 use super::poller::{Events, Poller, Ready};
 use super::port::{Arrival, Port, explain};
 use super::worker::Worker;
 use crate::polling::Polling;
 use base::time::{Duration, Instant};
 use std::io;
+
 use workload::{Action, ConnectionId, Counter, Now, Recorder, Window, Workload, WorkloadEvent};
 
 const STDIN: u64 = u64::MAX;
@@ -106,7 +106,7 @@ impl Driver {
             control: None,
             cpu: Meter::new(cpu_ns),
             polling,
-            polled: Meter::new(polled::packets),
+            polled: Meter::new(busy_polled),
             read_last: 0,
         }
     }

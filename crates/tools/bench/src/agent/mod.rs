@@ -24,7 +24,6 @@ mod frames;
 mod icmp;
 mod mx;
 mod outgoing;
-mod polled;
 mod poller;
 mod port;
 mod result;

@@ -20,8 +20,11 @@ pub(super) fn command(device: &Report, key: Key, limit: &Limit, found: &Found) -
         Key::Other(other) => match other {
             Other::LongestHold | Other::LongestDelay => shorten(device, other, limit),
             Other::IdleLatency => Some(idle(wanted)),
-            Other::GroFlushTimeout | Other::NapiDeferHardIrqs => apply(key.name()),
-            Other::BusyPoll | Other::BusyRead => apply(key.name()),
+            Other::GroFlushTimeout
+            | Other::NapiDeferHardIrqs
+            | Other::IrqSuspendTimeout
+            | Other::BusyPoll
+            | Other::BusyRead => apply(key.name()),
             Other::Threaded => Some(format!("echo {wanted} > /sys/class/net/{name}/threaded")),
             Other::RingRx => Some(format!("ethtool -G {name} rx {wanted}")),
             Other::RingTx => Some(format!("ethtool -G {name} tx {wanted}")),

@@ -2,6 +2,7 @@
 
 use device::drivers::is_software;
 use device::ethtool::{Coalesce, Parameter};
+use device::napi::Napi;
 
 use super::key::{Key, Other, ValueKind};
 use super::limit::format_number;
@@ -58,6 +59,7 @@ pub(super) fn find(device: &Report, key: Key) -> Result<Vec<Found>, Unknown> {
         Other::LongestHold => return Ok(vec![longest(device, is_hold)]),
         Other::LongestDelay => return Ok(vec![longest(device, |_| true)]),
         Other::GroFlushTimeout | Other::NapiDeferHardIrqs => return deferral(device, other),
+        Other::IrqSuspendTimeout => return suspension(device),
         Other::IdleLatency => (number(files.idle.deepest().map(|state| state.latency_us)), ""),
         Other::Threaded => (number(files.deferral.threaded), part::DEFERRAL),
         Other::BusyPoll => (number(files.limits.busy_poll), part::BUSY_POLLING),
@@ -161,6 +163,17 @@ fn deferral(device: &Report, other: Other) -> Result<Vec<Found>, Unknown> {
         (value != own).then_some(found)
     });
     Ok(std::iter::once(Found::value(own as f64)).chain(napis).collect())
+}
+
+fn suspension(device: &Report) -> Result<Vec<Found>, Unknown> {
+    let napis = device.napis.iter().flatten();
+    let of = |napi: &Napi| {
+        let found = Found::value(napi.irq_suspend_timeout? as f64);
+        Some(found.noted(format!("NAPI instance {}", napi.id)))
+    };
+    let found: Vec<Found> = napis.filter_map(of).collect();
+    let why = "no NAPI instance of it has an irq-suspend-timeout, which came with Linux 6.13";
+    if found.is_empty() { Err(why.into()) } else { Ok(found) }
 }
 
 /// Whether a delay is one before the interrupt, or instead of it.

@@ -49,6 +49,7 @@ others! {
     IdleLatency, "idle-latency", Number(Unit::Micros);
     GroFlushTimeout, "gro-flush-timeout", Number(Unit::Nanos);
     NapiDeferHardIrqs, "napi-defer-hard-irqs", Number(Unit::Count);
+    IrqSuspendTimeout, "irq-suspend-timeout", Number(Unit::Nanos);
     // A kernel thread polls instead of the softirq.
     Threaded, "threaded", Switch;
     BusyPoll, "busy-poll", Number(Unit::Micros);

@@ -1,0 +1,108 @@
+//! Settings and counts made by hand, and the verdict on them.
+
+use std::collections::BTreeMap;
+
+use device::napi::{Direction, Napi, Queue};
+use report::terminal::Width;
+
+use super::*;
+
+fn report(suspend: Option<u64>, timer: u64, defer: u32) -> Report {
+    let napi = Napi {
+        id: 8_193,
+        irq: Some(24),
+        defer_hard_irqs: Some(defer),
+        gro_flush_timeout: Some(timer),
+        irq_suspend_timeout: suspend,
+        ..Napi::default()
+    };
+    let queue = Queue { ifindex: 2, direction: Direction::Rx, id: 3, napi: Some(8_193) };
+    Report {
+        name: "eth0".into(),
+        napis: Some(vec![napi]),
+        queues: Some(vec![queue]),
+        ..Report::default()
+    }
+}
+
+fn ready() -> Report {
+    report(Some(20_000_000), 20_000, 2)
+}
+
+fn poller(prefer: bool) -> Poller {
+    Poller {
+        pid: 100,
+        program: "memcached".into(),
+        descriptor: 5,
+        busy_poll: Some(BusyPoll { usecs: 0, budget: Some(64), prefer }),
+        sockets: Some(2),
+        napis: BTreeMap::from([(8_193, 2)]),
+        ..Poller::default()
+    }
+}
+
+fn window(packets: u64, interrupts: u64, busy_polled: Option<u64>) -> Option<Window> {
+    Some(Window { seconds: 1.0, packets, interrupts: Some(interrupts), busy_polled })
+}
+
+#[track_caller]
+fn judged(report: &Report, poller: &Poller, window: Option<Window>) -> Verdict {
+    let suspension = Suspension::of(report, std::slice::from_ref(poller), window);
+    assert_eq!(suspension.pollers.len(), 1);
+    suspension.pollers[0].verdict.clone()
+}
+
+#[test]
+fn a_verdict_takes_settings_and_counts() {
+    let state = |report: &Report, prefer, window| judged(report, &poller(prefer), window).state;
+    let busy = window(1_000, 10, Some(900));
+    assert_eq!(state(&ready(), true, busy), State::Active);
+    assert_eq!(state(&ready(), true, window(1_000, 900, Some(0))), State::Unused);
+    assert_eq!(state(&ready(), true, window(0, 0, Some(0))), State::Unknown);
+    assert_eq!(state(&ready(), true, window(1_000, 10, None)), State::Unknown);
+    assert_eq!(state(&ready(), true, None), State::Unknown);
+    // However many packets programs polled for, nothing suspends without the settings.
+    assert_eq!(state(&ready(), false, busy), State::Unarmed);
+    for (suspend, timer, defer) in [(0, 20_000, 2), (20_000_000, 0, 2), (20_000_000, 20_000, 0)] {
+        assert_eq!(state(&report(Some(suspend), timer, defer), true, busy), State::Unarmed);
+    }
+    assert_eq!(state(&report(None, 20_000, 2), true, busy), State::Impossible);
+}
+
+#[test]
+fn what_is_missing_comes_with_its_command() {
+    let verdict = judged(&report(Some(0), 0, 0), &poller(false), None);
+    let fixes: Vec<_> = verdict.missing.iter().map(|it| it.fix.as_deref()).collect();
+    let expected = [
+        Some("earmark apply eth0 queue:3:irq-suspend-timeout 20ms"),
+        Some("earmark apply eth0 queue:3:gro-flush-timeout 20us queue:3:napi-defer-hard-irqs 2"),
+        None,
+    ];
+    assert_eq!(fixes, expected);
+}
+
+#[test]
+fn packets_of_no_instance_are_not_held_against_a_device() {
+    let over_loopback = Poller { napis: BTreeMap::new(), ..poller(true) };
+    let suspension = Suspension::of(&ready(), std::slice::from_ref(&over_loopback), None);
+    assert!(suspension.pollers.is_empty() && !suspension.has(&over_loopback));
+    assert_eq!(elsewhere(&over_loopback).verdict.state, State::Impossible);
+    let of_another = Poller { napis: BTreeMap::from([(9, 1)]), ..poller(true) };
+    assert_eq!(elsewhere(&of_another).verdict.state, State::Unknown);
+}
+
+#[test]
+fn a_screen_says_what_was_counted() {
+    let suspension = Suspension::of(&ready(), &[poller(true)], window(1_000, 10, Some(900)));
+    let screen = lines(&[suspension], &[], Width::columns(80));
+    let text = screen.lines().join("\n");
+    for part in [
+        "eth0: ready to suspend interrupts (1 NAPI instance)",
+        "memcached (100), epoll object 5, 2 sockets: polls for 0 us, prefers to",
+        "Active (NAPI 8193): 900 of 1000 packets came in 1.0 s",
+        "10 interrupts came, 100.0 packets each",
+    ] {
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(part), "{part}\n{text}");
+    }
+}

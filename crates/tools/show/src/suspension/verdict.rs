@@ -1,0 +1,199 @@
+//! From settings and counts to a verdict.
+
+use device::napi::Threaded;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{BusyPoll, Instance, Poller, PollerKind, Window};
+
+/// Something that has to be there before interrupts can be suspended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Missing {
+    /// What is missing, and what comes of that.
+    pub what: String,
+    /// The command that mends it, if one does.
+    pub fix: Option<String>,
+}
+
+/// Whether a poller suspends the interrupts of an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// All is set, and programs took packets by their own polls.
+    Active,
+    /// All is set, packets came, and no program polled for one.
+    Unused,
+    /// A setting is missing.
+    Unarmed,
+    /// It cannot work here.
+    Impossible,
+    /// The counts do not tell.
+    Unknown,
+}
+
+/// A state, and what it follows from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Verdict {
+    /// What it is.
+    pub state: State,
+    /// What it follows from.
+    pub why: String,
+    /// What is missing where it is unarmed.
+    pub missing: Vec<Missing>,
+}
+
+impl Verdict {
+    fn new(state: State, why: impl Into<String>) -> Self {
+        Self { state, why: why.into(), missing: Vec::new() }
+    }
+}
+
+/// The usual values of `irq-suspend-timeout` and of the two that take over, those of the
+/// measurements that came with the former (Linux 6.13).
+const SUSPEND: &str = "irq-suspend-timeout 20ms";
+const TAKES_OVER: &str = "gro-flush-timeout 20us napi-defer-hard-irqs 2";
+
+/// What an instance lacks.
+pub(super) fn missing(device: &str, instance: &Instance) -> Vec<Missing> {
+    let Some(suspend) = instance.irq_suspend_timeout_us else {
+        let what = "the kernel has no irq-suspend-timeout of NAPI instances (Linux 6.13 has)";
+        return vec![Missing { what: what.into(), fix: None }];
+    };
+    let mut missing = Vec::new();
+    let mut lacks = |what: &str, settings: &str| {
+        let fix = format!("earmark apply {device} {}", own(instance, settings));
+        missing.push(Missing { what: what.into(), fix: Some(fix) });
+    };
+    if suspend == 0.0 {
+        lacks("irq-suspend-timeout is 0: interrupts are never suspended", SUSPEND);
+    }
+    let has_timer = instance.gro_flush_timeout_us.is_some_and(|it| it > 0.0);
+    if !has_timer || instance.defer_hard_irqs.unwrap_or(0) == 0 {
+        lacks(
+            "gro-flush-timeout and napi-defer-hard-irqs are not both set: after each poll of a \
+             program the kernel goes back to interrupts",
+            TAKES_OVER,
+        );
+    }
+    missing
+}
+
+/// Settings of this instance alone where its queue is known, otherwise of all.
+fn own(instance: &Instance, settings: &str) -> String {
+    let Some(queue) = instance.queues.first() else { return settings.to_owned() };
+    let words: Vec<&str> = settings.split(' ').collect();
+    let named = words.chunks(2).map(|pair| format!("queue:{queue}:{}", pair.join(" ")));
+    named.collect::<Vec<_>>().join(" ")
+}
+
+/// What settings and counts say together.
+pub(super) fn of(poller: &Poller, instance: Option<&Instance>, window: Option<&Window>) -> Verdict {
+    let Some(instance) = instance else { return without_instance(poller) };
+    if let Some(verdict) = settled(poller, instance) {
+        return verdict;
+    }
+    let Some(window) = window else {
+        return Verdict::new(State::Unknown, "all is set; nothing was counted");
+    };
+    counted(poller, window)
+}
+
+fn without_instance(poller: &Poller) -> Verdict {
+    if poller.napis.is_empty() {
+        return Verdict::new(
+            State::Impossible,
+            "no packet of its sockets came by a NAPI instance: over the loopback, by a device \
+             without NAPI, or none came yet",
+        );
+    }
+    Verdict::new(
+        State::Unknown,
+        "its packets come by a device that was not looked at, perhaps of another network namespace",
+    )
+}
+
+/// Where settings alone decide.
+fn settled(poller: &Poller, instance: &Instance) -> Option<Verdict> {
+    if instance.irq_suspend_timeout_us.is_none() {
+        let why = "the kernel has no irq-suspend-timeout of NAPI instances (Linux 6.13 has)";
+        return Some(Verdict::new(State::Impossible, why));
+    }
+    if instance.threaded == Some(Threaded::BusyPoll) {
+        let why = "a kernel thread polls this NAPI instance without a pause (threaded busy-poll), \
+                   so its interrupts are off whatever the program does";
+        return Some(Verdict::new(State::Impossible, why));
+    }
+    let Some(busy_poll) = poller.busy_poll else {
+        let why = match poller.kind {
+            PollerKind::Epoll => "the kernel has no EPIOCGPARAMS (Linux 6.9 has)",
+            PollerKind::IoUring => "the kernel does not say how this io_uring polls",
+        };
+        return Some(Verdict::new(State::Impossible, why));
+    };
+    let mut missing = instance.missing.clone();
+    if !busy_poll.prefer {
+        let what = match poller.kind {
+            PollerKind::Epoll => {
+                "its epoll object does not prefer busy polling: the program sets that by \
+                 EPIOCSPARAMS, with prefer_busy_poll"
+            }
+            PollerKind::IoUring => {
+                "its io_uring does not prefer busy polling: the program sets that by \
+                 IORING_REGISTER_NAPI, with prefer_busy_poll"
+            }
+        };
+        missing.push(Missing { what: what.into(), fix: None });
+    }
+    (!missing.is_empty()).then(|| Verdict {
+        state: State::Unarmed,
+        why: "a setting is missing".into(),
+        missing,
+    })
+}
+
+/// Where all is set, and the counts decide.
+fn counted(poller: &Poller, window: &Window) -> Verdict {
+    let Window { seconds, packets, interrupts, busy_polled } = *window;
+    let Some(polled) = busy_polled else {
+        let why = "all is set; the kernel does not count packets of busy polling";
+        return Verdict::new(State::Unknown, why);
+    };
+    if packets == 0 {
+        let why = format!(
+            "all is set; no packet came in {seconds:.1} s: look again under load, for longer with \
+             --sample"
+        );
+        return Verdict::new(State::Unknown, why);
+    }
+    let interrupts = match interrupts {
+        None => "the device has no count of its interrupts".to_owned(),
+        Some(0) => "no interrupt came".into(),
+        Some(count) => {
+            format!("{count} interrupts came, {:.1} packets each", packets as f64 / count as f64)
+        }
+    };
+    if polled == 0 {
+        let looks = match poller.busy_poll {
+            Some(BusyPoll { usecs: 0, .. }) => {
+                ": at each wait it looks once, and no packet was there yet, or it does not wait \
+                 there; busy_poll_usecs has it look for longer"
+            }
+            _ => ": it does not wait there, or no packet came while it did",
+        };
+        let why = format!(
+            "all is set, {packets} packets came in {seconds:.1} s, and no program of this network \
+             found one by a poll of its own{looks}; {interrupts}"
+        );
+        return Verdict::new(State::Unused, why);
+    }
+    // The count is of the whole network, which may have other devices.
+    let part = match polled {
+        polled if polled >= packets => "all".to_owned(),
+        polled => format!("{polled}"),
+    };
+    let why = format!(
+        "{part} of {packets} packets came in {seconds:.1} s by polls of programs in this network; \
+         {interrupts}"
+    );
+    Verdict::new(State::Active, why)
+}
