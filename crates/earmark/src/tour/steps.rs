@@ -36,14 +36,14 @@ pub(super) const STEPS: [Step; 6] = [
     },
     Step {
         why: "How much of a request is that? The kernel's own events divide one into stages.",
-        line: "earmark explain b --duration 3",
+        line: "earmark explain b",
         finds: r"Largest cause \(this host, [^)]*, ([0-9]+) %\): this NIC holds",
         says: "{} % of a request is that hold, the largest part of it.",
         takes_root: true,
     },
     Step {
         why: "What should be set instead? Tune measures settings in turns, and puts the best in force.",
-        line: "earmark tune a0 --peer b --goal 'min latency' --duration 0.3 \\\n    \
+        line: "earmark tune a0 --peer b --goal 'min latency' \\\n    \
                --among 'rx-usecs 0' --among 'rx-usecs 250'",
         finds: r"pick: (rx-usecs 0),.* a0: rx-usecs 500 -> 0",
         says: "{} answers soonest, and is in force. Its price, interrupts, is in the table.",

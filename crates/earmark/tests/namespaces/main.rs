@@ -15,6 +15,7 @@ mod lab;
 mod nic;
 mod persist;
 mod probe;
+mod remedies;
 mod show;
 mod suspension;
 mod tour;

@@ -6,6 +6,7 @@ pub(crate) mod documents;
 pub(crate) mod examples;
 mod lab;
 pub(crate) mod needs;
+pub(crate) mod remedies;
 pub(crate) mod results;
 mod running;
 pub(crate) mod shards;
