@@ -160,7 +160,7 @@ mod tests {
                     }
                 }
                 Some(Err(error)) if remedy.is_named && PARTIAL.contains(&error.kind()) => {
-                    taken += 1
+                    taken += 1;
                 }
                 Some(Err(error)) => {
                     wrong.push(format!("{}: {line}\n{error}", remedy.file.display()));

@@ -13,6 +13,7 @@ use bench::compare::{self, Comparison};
 use bench::histogram;
 use bench::measurement::Measurement;
 use bench::scenario::{Run, Scenario};
+use bench::slice::MissingProgram;
 use bench::sweep::Merged;
 use bench::turns::{PlayedRuns, Turns};
 use bench::world::{WorldKind, setup};
@@ -53,9 +54,16 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
         let cases = turns.iter().map(Turns::cases).sum();
         return print_shard(shard, inputs, cases, &PlayedRuns(played));
     }
-    let mut outcomes = Vec::new();
+    let (mut outcomes, mut left_out) = (Vec::new(), Vec::new());
     for each in runs.iter().zip(&turns) {
-        let comparison = compare::run(each.1, open(each)?, &progress)?;
+        let comparison = match compare::run(each.1, open(each)?, &progress) {
+            Err(error) if runs.len() > 1 && error.is::<MissingProgram>() => {
+                left_out.push(format!("{} is left out: {error:#}", each.0.experiment.name()));
+                errln!("{}\n", left_out.last().map_or("", String::as_str));
+                continue;
+            }
+            comparison => comparison?,
+        };
         draw(&comparison, &args.output)?;
         if !args.output.json {
             show(&comparison, &args.output);
@@ -67,10 +75,12 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
         }
     }
     match (args.output.json, &args.scenario) {
-        (false, _) => Ok(()),
-        (true, None) => outcomes.iter().try_for_each(json::print),
-        (true, Some(_)) => json::print(&Outcomes::new(args, outcomes)),
+        (false, _) => {}
+        (true, None) => outcomes.iter().try_for_each(json::print)?,
+        (true, Some(_)) => json::print(&Outcomes::new(args, outcomes))?,
     }
+    ensure!(left_out.is_empty(), "not all was played: {}", left_out.join("; "));
+    Ok(())
 }
 
 /// Makes one result of what the shards of `of` have.

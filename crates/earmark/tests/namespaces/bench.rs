@@ -2,10 +2,12 @@
 //!
 //! Times are compared loosely, and only where an option adds far more than noise does.
 
+use std::process::Command;
+
 use serde_json::Value;
 
 use crate::support::shards::{merge, shards};
-use crate::support::{Directory, needs, run_line, unique};
+use crate::support::{Directory, EARMARK, has, needs, output, run_line, unique};
 
 /// A short run of an experiment; what it prints.
 #[track_caller]
@@ -224,4 +226,26 @@ fn constants_of_this_machine_are_options_of_virtual_time_and_a_machine_of_the_mo
     }
     // A busy machine may hide what an interrupt costs, not that frames are sent.
     assert!(number(&json, "send_ns/median") > 0.0, "{json}");
+}
+
+#[test]
+fn an_experiment_whose_program_is_not_installed_is_left_out_and_the_others_are_played() {
+    needs!("lab");
+    let directory = Directory::new();
+    let both = "title = \"two\"\nstory = \"Two experiments.\"\n[[experiment]]\nrun = \"memcached\"\n\
+                [[experiment]]\nrun = \"tcp-rr\"\n";
+    let scenario = directory.write("two.toml", both);
+    let name = unique("bench");
+    let options = ["--duration", "0.2", "--rounds", "1", "--name", &name, "--json"];
+    let arguments = [&["bench", "--scenario", &scenario][..], &options].concat();
+    let nowhere = format!("PATH={}", directory.path().display());
+    let mut command = Command::new("env");
+    command.args([nowhere.as_str(), EARMARK]).args(arguments);
+    let ended = output(&mut command);
+    let words = ["memcached is left out: memcached is not installed", "apt-get install memcached"];
+    has(&ended.stderr, &words);
+    assert_eq!(ended.code, 1, "not all was played: {ended:?}");
+    let outcomes = ended.printed_json()["outcomes"].take();
+    assert_eq!(outcomes.as_array().unwrap().len(), 1, "{outcomes}");
+    assert_eq!(outcomes[0]["experiment"], "tcp-rr");
 }

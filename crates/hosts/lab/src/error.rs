@@ -26,6 +26,11 @@ impl LabError {
         Self { message: message.into(), cause: None }
     }
 
+    /// Whether what was looked for is not there, such as a program.
+    pub fn is_not_found(&self) -> bool {
+        self.cause.as_ref().is_some_and(|cause| cause.kind() == io::ErrorKind::NotFound)
+    }
+
     /// `program` could not be started on the host or guest `host`.
     pub fn start(program: &str, host: &str, cause: io::Error) -> Self {
         let remedy = match cause.raw_os_error() {

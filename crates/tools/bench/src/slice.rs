@@ -55,6 +55,15 @@ pub enum Part {
 #[error("{0}")]
 pub struct NotMeasured(pub String);
 
+/// A program that an experiment takes is not installed: nothing of the experiment can be played, and
+/// others can.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{program} is not installed, and this experiment takes it; apt-get install {program}")]
+pub struct MissingProgram {
+    /// Its name, which is that of its package.
+    pub program: String,
+}
+
 /// What a NIC and its data plane have counted in a round, or in several.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

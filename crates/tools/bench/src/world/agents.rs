@@ -12,7 +12,7 @@ use workload::Record;
 
 use crate::experiment::{Player, Role};
 use crate::records::AgentMessage;
-use crate::slice::{NotMeasured, Part};
+use crate::slice::{MissingProgram, NotMeasured, Part};
 
 /// How long an agent may take to be ready: it retries its connection for 5 s.
 const READY_WITHIN: Duration = Duration::from_secs(10);
@@ -194,8 +194,9 @@ impl Program {
         let [program, arguments @ ..] = words else { bail!("no program to start") };
         let mut command = host.command(program.as_ref());
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
-        let child = host.spawn(&mut command).with_context(|| {
-            format!("{program} is needed for this experiment: apt-get install {program}")
+        let child = host.spawn(&mut command).map_err(|refused| match refused.is_not_found() {
+            true => MissingProgram { program: program.clone() }.into(),
+            false => anyhow::Error::from(refused),
         })?;
         Ok(Self { name: format!("{program} on host {}", host.name()), child })
     }

@@ -30,7 +30,7 @@ use crate::environment::{Environment, VIRTUAL};
 use crate::experiment::{A, B, Plan, Role};
 use crate::options::NicOptions;
 use crate::records::AgentMessage;
-use crate::slice::{NotMeasured, Part, Slice};
+use crate::slice::{MissingProgram, NotMeasured, Part, Slice};
 
 /// Where virtual rounds are played.
 pub struct Virtual {
@@ -172,12 +172,9 @@ pub(super) fn records(plan: &Plan, outputs: &Outputs) -> Result<Vec<(Part, Recor
             }
             Role::Program(words) => {
                 let name = words.first().map_or("", String::as_str);
+                ensure!(!output.is_missing, MissingProgram { program: name.to_owned() });
                 let end = output.end.as_deref();
-                let next = match output.is_missing {
-                    true => format!("; apt-get install {name}"),
-                    false => String::new(),
-                };
-                ensure!(end.is_none(), "{name} on guest {host} {}{next}", end.unwrap_or_default());
+                ensure!(end.is_none(), "{name} on guest {host} {}", end.unwrap_or_default());
             }
         }
     }
@@ -229,7 +226,7 @@ mod tests {
             records(&plan, &outputs).unwrap_err().to_string()
         };
         let missing = why(2);
-        assert!(missing.contains("memcached on guest b could not be started"), "{missing}");
+        assert!(missing.starts_with("memcached is not installed"), "{missing}");
         assert!(missing.ends_with("; apt-get install memcached"), "{missing}");
         assert!(!why(13).contains("apt-get"), "it is there, and may not be run");
     }
