@@ -1,26 +1,37 @@
 //! `earmark explain`: where the time of a request goes.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::command::code;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
 use base::quantity::Unit;
 use clap::Args;
 use netdev::{Root, device_name};
 
 use bench::options::{bytes, number};
+use explain::own;
+use explain::program::{self, Running};
 use explain::report::Explanation;
-use explain::{own, program, sockets};
+use explain::surroundings::is_device;
+use report::progress::Progress;
 use report::terminal::Width;
 use report::{errln, json, outln};
+use sys::ctrl_c;
 
 #[derive(Args, Debug)]
 pub(crate) struct ExplainArgs {
     /// A host that runs an echo, or a network device of this one
-    #[arg(value_name = "HOST[:PORT]|DEV", required_unless_present = "program")]
+    #[arg(value_name = "HOST[:PORT]|DEV", required_unless_present_any = ["program", "pid", "cgroup"])]
     pub(crate) subject: Option<String>,
-    /// For how many seconds; a program runs on after that, untraced
+    /// A process that runs, and what it starts
+    #[arg(long, value_name = "PID", conflicts_with_all = ["subject", "program", "cgroup"])]
+    pub(crate) pid: Option<u32>,
+    /// A cgroup and those below it: a directory of /sys/fs/cgroup
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["subject", "program"])]
+    pub(crate) cgroup: Option<PathBuf>,
+    /// For how many seconds; a program runs on after that, and is followed no more
     #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
     #[arg(value_parser = number(Unit::Seconds, 0.1..=86_400.0))]
     pub(crate) duration: f64,
@@ -45,9 +56,38 @@ pub(crate) struct ExplainArgs {
     pub(crate) program: Vec<OsString>,
 }
 
+impl ExplainArgs {
+    /// What runs already and is to be explained, if it is that.
+    fn running(&self) -> Option<Running> {
+        if let Some(pid) = self.pid {
+            return Some(Running::Process(pid));
+        }
+        if let Some(path) = &self.cgroup {
+            return Some(Running::Cgroup(path.clone()));
+        }
+        let device = device_name(&Root::here(), self.subject.as_deref()?);
+        is_device(&device).then(|| Running::Device(device))
+    }
+}
+
+/// Asks a host.
+fn ask(args: &ExplainArgs) -> Result<Explanation> {
+    let host = args.subject.clone().context("name a host, a device, or -- CMD")?;
+    let settings = own::Settings {
+        host,
+        port: args.port,
+        udp: args.udp,
+        size: args.size,
+        rate: args.rate,
+        seconds: args.duration,
+    };
+    ctrl_c::watch().context("take signals")?;
+    own::explain(&settings, &Progress::new(args.json), |_, _| {})
+}
+
 /// Does what `args` say; the exit status is that of the program, if one is run.
 pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode> {
-    let ExplainArgs { duration, rate, .. } = *args;
+    let duration = args.duration;
     if !args.program.is_empty() {
         let status = program::explain(&args.program, duration, |report| {
             // The program has standard output to itself, unless JSON was asked for.
@@ -59,21 +99,13 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode> {
         })?;
         return Ok(ExitCode::from(code(status) as u8));
     }
-    let Some(subject) = args.subject.as_deref() else { bail!("name a host, a device, or -- CMD") };
-    let device = device_name(&Root::here(), subject);
-    let report = if sockets::is_device(&device) {
-        program::explain_device(&device, duration)?
-    } else {
-        let settings = own::Settings {
-            host: subject.to_owned(),
-            port: args.port,
-            udp: args.udp,
-            size: args.size,
-            rate,
-            seconds: duration,
-        };
-        own::explain(&settings, |_, _| {})?
+    let report = match args.running() {
+        Some(running) => program::explain_running(&running, duration)?,
+        None => ask(args)?,
     };
+    if ctrl_c::is() {
+        errln!("interrupted: this is what was seen until then");
+    }
     print(&report, args.json)?;
     Ok(ExitCode::SUCCESS)
 }

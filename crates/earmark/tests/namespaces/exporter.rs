@@ -252,7 +252,7 @@ wait(\"probe\", 7014, \"done\")' > text
         let is_right = |count| count == "1" || of == "explain" && count != "0";
         assert!(count.is_some_and(is_right), "no `{runs}1` in {text}");
     }
-    let stage = "earmark_explain_stage_seconds_count{host=\"127.0.0.1\",stage=\"far\"}";
+    let stage = "earmark_explain_stage_seconds_count{host=\"127.0.0.1\",stage=\"far-unacked\"}";
     assert_eq!(line(stage).is_some(), may_trace, "{text}");
     // What it says of the loopback depends on who else is at work; that it says something does not.
     assert!(line("earmark_probe_verdicts_total{host=\"127.0.0.1\",side=").is_some(), "{text}");

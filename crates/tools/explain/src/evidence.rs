@@ -5,7 +5,7 @@
 //! ([`super::traffic`]): what a handshake does not take, the far program takes; what is quicker
 //! back to back was asleep; answers to a pair that come together were held together.
 
-use base::quantiles::Quantiles;
+use base::quantiles::{Quantiles, nearest_rank};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -55,6 +55,11 @@ impl OwnHold {
         }
     }
 
+    /// Whether it is a stage of its own, or would be if there were one.
+    pub(crate) fn is_separate(&self) -> bool {
+        matches!(self, Self::Counted { .. } | Self::Stamped { .. })
+    }
+
     /// Whether it may be as long as that.
     pub(crate) fn may_be(&self, us: f64) -> bool {
         match self {
@@ -71,6 +76,8 @@ impl OwnHold {
 pub(crate) struct References {
     /// Spaced requests, from before the call to after it.
     pub spaced_us: f64,
+    /// Of these, the time that one in ten is faster than.
+    pub spaced_p10_us: f64,
     /// Those that follow each other at once.
     pub back_to_back_us: Option<f64>,
     /// A handshake, which the far kernel answers alone.
@@ -88,8 +95,12 @@ impl References {
             median_us(all.map(|asked| asked.to - asked.from))
         };
         let pairs = |of: fn(&Pair) -> u64| median_us(record.pairs.iter().map(of));
+        let spaced = record.asked.iter().filter(|asked| asked.kind == RequestKind::Spaced);
+        let mut spaced: Vec<u64> = spaced.map(|asked| asked.to - asked.from).collect();
+        spaced.sort_unstable();
         Self {
             spaced_us: kind(RequestKind::Spaced).unwrap_or(0.0),
+            spaced_p10_us: nearest_rank(&spaced, 100).unwrap_or(0) as f64 / 1e3,
             back_to_back_us: kind(RequestKind::BackToBack),
             handshake_us: median_us(record.handshakes.iter().copied()),
             pair_sent_us: pairs(|pair| pair.sent),
@@ -162,15 +173,19 @@ fn shows_no_hold(sent: f64, own_in: f64, came: f64, far: f64) -> bool {
 /// the answer.
 pub(crate) fn far(times: Times, references: &References, own: &OwnHold) -> Far {
     let Times { far_us, far_busy_us, own_in_us } = times;
-    let References { spaced_us, handshake_us, pair_sent_us, pair_came_us, .. } = *references;
-    // Too few of them may have been traced; the program has measured them all.
+    let References { spaced_us, spaced_p10_us, handshake_us, pair_sent_us, pair_came_us, .. } =
+        *references;
+    // Too few of them may have been followed; the program has measured them all.
     let by_program = references.back_to_back_us.map(|busy| spaced_us - busy);
     let saved = far_busy_us.map(|busy| far_us - busy).or(by_program).unwrap_or(0.0);
     let quicker_when_busy = saved > NOTABLE && saved > 0.3 * far_us;
     if let Some(handshake) = handshake_us {
         let program = spaced_us - handshake;
         if program > NOTABLE && program > 0.4 * far_us {
-            let asleep = saved > NOTABLE && saved > 0.5 * program;
+            // What sleeps takes its time to wake up for every one of them; what waits for a lock or
+            // for others does not.
+            let is_alike = spaced_p10_us - handshake > 0.5 * program;
+            let asleep = saved > NOTABLE && saved > 0.5 * program && is_alike;
             // A hold as long would bring answers together whose requests came closer than that.
             let apart = pair_sent_us.zip(pair_came_us);
             let is_no_hold = apart
@@ -204,6 +219,7 @@ mod tests {
     fn plain() -> References {
         References {
             spaced_us: 100.0,
+            spaced_p10_us: 98.0,
             back_to_back_us: Some(90.0),
             handshake_us: Some(92.0),
             pair_sent_us: Some(75.0),
@@ -214,6 +230,7 @@ mod tests {
     fn held() -> References {
         References {
             spaced_us: 300.0,
+            spaced_p10_us: 295.0,
             back_to_back_us: Some(290.0),
             handshake_us: Some(292.0),
             pair_sent_us: Some(150.0),
@@ -236,10 +253,21 @@ mod tests {
         let far_apart =
             References { pair_sent_us: Some(250.0), pair_came_us: Some(250.0), ..held() };
         let lost = References { pair_sent_us: None, pair_came_us: None, ..held() };
-        let long = References { spaced_us: 10_040.0, handshake_us: Some(10_030.0), ..plain() };
+        let long = References {
+            spaced_us: 10_040.0,
+            spaced_p10_us: 10_035.0,
+            handshake_us: Some(10_030.0),
+            ..plain()
+        };
         let apart = References { pair_sent_us: Some(100.0), pair_came_us: Some(90.0), ..held() };
         let slow = References { spaced_us: 400.0, back_to_back_us: Some(390.0), ..plain() };
-        let sleepy = References { spaced_us: 400.0, back_to_back_us: Some(95.0), ..plain() };
+        let sleepy = References {
+            spaced_us: 400.0,
+            spaced_p10_us: 395.0,
+            back_to_back_us: Some(95.0),
+            ..plain()
+        };
+        let locked = References { spaced_p10_us: 130.0, ..sleepy };
         let asleep = References { spaced_us: 300.0, handshake_us: Some(295.0), ..plain() };
         // A handshake is short: a NIC may hold requests alone, by their length.
         let by_length = |of: References| References { handshake_us: Some(92.0), ..of };
@@ -261,6 +289,7 @@ mod tests {
             ("pairs that exclude a hold", 260.0, Some(258.0), apart, Far::Way),
             ("what a handshake does not take", 360.0, Some(352.0), slow, Far::SlowProgram),
             ("asleep without a load", 360.0, Some(58.0), sleepy, Far::SleepyProgram),
+            ("at times without a load", 360.0, Some(58.0), locked, Far::SlowProgram),
             ("back to back was not traced", 360.0, None, sleepy, Far::SleepyProgram),
             ("a hold by length", 260.0, Some(258.0), by_length(held()), Far::ProgramOrHold),
             ("the same, lost", 260.0, Some(258.0), by_length(lost), Far::ProgramOrHold),

@@ -6,9 +6,9 @@ use netdev::DeviceError;
 use netdev::drivers::{Bound, lacks_timer, wait};
 use netdev::ethtool::{Coalesce, Ethtool, Parameter};
 
+use super::cause::Ranked;
 use super::evidence::OwnHold;
-use super::stages::Stage;
-use super::summary::Collection;
+use flows::record::FlowStage;
 use labctl::client;
 
 /// Holds that are shorter than this, in microseconds, are none.
@@ -18,14 +18,14 @@ const NO_HOLD: f64 = 0.5;
 const NO_STAMPED_HOLD: f64 = 4.0;
 
 /// Takes the hold that the NIC counts, or that its stamps show, out of the far side's time.
-pub(crate) fn split(paths: &mut Collection, hold: &OwnHold) {
+pub(crate) fn split(requests: &mut Ranked, hold: &OwnHold) {
     let (us, none) = match hold {
         OwnHold::Counted { hold_us, .. } => (hold_us.p50, NO_HOLD),
         OwnHold::Stamped { hold_us } => (hold_us.p50, NO_STAMPED_HOLD),
         OwnHold::Set { .. } | OwnHold::None | OwnHold::Unknown => return,
     };
     if us >= none {
-        paths.shift(Stage::Far, Stage::Hold, (us * 1e3) as u64);
+        requests.shift(FlowStage::FarUnacked, FlowStage::Hold, (us * 1e3) as u64);
     }
 }
 

@@ -3,15 +3,14 @@
 //! # Theory of operation
 //!
 //! ```text
-//! kernel ─▶ tracer ─▶ decode ─▶ engine ─▶ stages ─▶ summary ─▶ evidence, verdict ─▶ report
-//!           windows   records   paths     lengths   quantiles  words
+//! kernel ─▶ flows ─▶ following ─▶ program, own ─▶ cause ─▶ report
+//!           requests with stages  by subject      words
 //! ```
 //!
-//! Tracepoints mark the moments of a packet: interrupt, softirq, socket, wake-up, system call. The
-//! engine joins them into paths by the addresses that events carry (socket, buffer, thread), and
-//! the stages of a path add up to its whole. What the far side and the NIC do is known from
-//! references that are sent meanwhile, and from time stamps. From `decode` to `verdict` nothing
-//! does I/O.
+//! [`flows`] follows requests in the kernel: at each moment a request waits for one thing, so the
+//! stages of a request add up to its whole. What the far side and the NIC do is known from
+//! references that are sent meanwhile ([`own`], `traffic`, `evidence`), and from time stamps. What
+//! follows from all of that is pure: [`cause`].
 //!
 //! ```
 //! # fn explain(report: explain::report::Explanation) {
@@ -25,21 +24,13 @@
 
 mod answer;
 pub mod cause;
-mod decode;
-mod engine;
-mod event;
-mod event_requests;
 mod evidence;
+mod following;
 mod hold;
 pub mod own;
 pub mod program;
 pub mod report;
 mod signals;
-pub mod sockets;
-pub mod stages;
 mod stamped;
-mod summary;
-mod task_filter;
-mod tracer;
+pub mod surroundings;
 mod traffic;
-mod verdict;

@@ -1,4 +1,4 @@
-//! `earmark explain HOST`: requests of our own, traced.
+//! `earmark explain HOST`: requests of our own, followed in the kernel.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc;
@@ -6,30 +6,29 @@ use std::thread;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use base::quantiles::nearest_rank;
+use flows::follower::FlowScope;
+use flows::record::{FlowRole, FlowStage, TracedRequest};
 
-use super::engine::{Path, Role};
-use super::event_requests::Target;
-use super::evidence::{self, OwnHold, References};
-use super::report::{Explained, Explanation, LeftOut, SumError};
-use super::stages::{self, Lengths, Stage};
-use super::summary::Collection;
-use super::tracer::Tracer;
-use super::traffic::{Manner, RequestKind, RequestRecord, RequestTimes, Requester};
-use super::verdict::VerdictInput;
-use super::{hold, stamped};
+use super::cause::{Facts, Ranked, RequestVerdict};
+use super::evidence::{self, Far, OwnHold, References};
+use super::following::{Account, Following};
+use super::report::{Explained, Explanation, LeftOut, SumError, WayOfLength};
+use super::traffic::{Manner, RequestKind, RequestRecord, Requester};
+use super::{hold, stamped, surroundings};
 use netdev::routes;
 use probe::echo::PORT;
+use report::progress::Progress;
 use sys::address::host_and_port;
 
+/// The name of the thread that asks.
 const ASKS: &str = "earmark-asks";
-
-/// Windows of tracing have room for so many requests, more than a report needs, unless they would
-/// be longer than so many nanoseconds: on a busy machine the next one may be after the end.
-const WIDE_FOR: u64 = 10;
-const WIDEST: u64 = 1_000_000_000;
 
 /// The most addresses of a name that are tried.
 const MAX_ADDRESSES: usize = 8;
+
+/// Stages in which nothing is known but that the far side, or the wire, has the request.
+const FAR: [FlowStage; 4] =
+    [FlowStage::FarUnacked, FlowStage::FarAcked, FlowStage::RestUnacked, FlowStage::RestAcked];
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -49,7 +48,11 @@ pub struct Settings {
 }
 
 /// Asks, and explains; `each` gets every request's nanoseconds in each stage that occurs.
-pub fn explain(settings: &Settings, each: impl FnMut(Stage, u64)) -> Result<Explanation> {
+pub fn explain(
+    settings: &Settings,
+    progress: &Progress,
+    each: impl FnMut(FlowStage, u64),
+) -> Result<Explanation> {
     let (host, own) = host_and_port(&settings.host);
     ensure!(
         own.is_none() || settings.port.is_none(),
@@ -68,8 +71,8 @@ pub fn explain(settings: &Settings, each: impl FnMut(Stage, u64)) -> Result<Expl
     let (go, ready) = mpsc::channel::<bool>();
     let client = thread::Builder::new().name(ASKS.into()).spawn(move || {
         let mut requester = connect(&addresses, manner)?;
-        let _ = sender.send((requester.local()?, requester.remote(), requester.round_trip()));
-        // If tracing is refused, no one reads the result.
+        let _ = sender.send((requester.local()?, requester.remote()));
+        // If following is refused, no one reads the result.
         let Ok(stamps) = ready.recv() else { return Ok(RequestRecord::default()) };
         if stamps {
             // Some echoes take no second connection; then there are no stamps.
@@ -77,96 +80,91 @@ pub fn explain(settings: &Settings, each: impl FnMut(Stage, u64)) -> Result<Expl
         }
         requester.run()
     })?;
-    let Ok((local, to, round_trip)) = receiver.recv() else {
+    let Ok((local, to)) = receiver.recv() else {
         client.join().map_err(|_| anyhow!("the thread that asks has panicked"))??;
         return Err(anyhow!("the thread that asks has ended"));
     };
     let device = routes::device(local.ip(), to.ip());
-    let target = Target::Threads { name: ASKS.to_owned(), device: device.clone() };
-    let mut tracer = Tracer::open(target)?;
-    // Another one of these may run.
-    tracer.follow(std::process::id());
-    tracer.widen(WIDE_FOR.saturating_mul(round_trip + manner.pause()).min(WIDEST));
-    let mut paths = Vec::new();
-    let mut keep = |path: Path| {
-        if path.role == Role::Asks {
-            paths.push(path);
-        }
-    };
-    tracer.step(|_, path| keep(path))?;
+    let packets = || device.as_deref().and_then(surroundings::packets);
+    let mut following = Following::start(&FlowScope::Processes, Some(std::process::id()))?;
+    let before = packets();
+    let mut requests = Vec::new();
     let _ = go.send(device.as_deref().is_some_and(stamped::can));
+    progress.start(settings.seconds.ceil() as u64);
+    let mut shown = 0;
     while !client.is_finished() {
-        tracer.step(|_, path| keep(path))?;
+        following.step(|request| requests.push(request));
+        let second = (following.elapsed_s() as u64).min(settings.seconds as u64);
+        if second > shown {
+            shown = second;
+            progress.step(&format!("{} requests to {to}", requests.len()));
+        }
     }
+    progress.finish();
     let record = client.join().map_err(|_| anyhow!("the thread that asks has panicked"))??;
-    let account = tracer.finish(|_, path| keep(path));
+    let account = following.finish(|request| requests.push(request));
+    let packets = before.zip(packets()).map_or(0, |(before, now)| now.saturating_sub(before));
     let own_hold = device.as_deref().map_or(OwnHold::Unknown, hold::of).or_stamped(&record.kept);
-    Ok(report(settings, to, Findings { device, own_hold, record, paths, account }, each))
+    let findings = Findings { device, own_hold, record, requests, account, packets };
+    Ok(report(settings, &manner, to, findings, each))
 }
 
 struct Findings {
     device: Option<String>,
     own_hold: OwnHold,
     record: RequestRecord,
-    paths: Vec<Path>,
-    account: super::tracer::Account,
+    requests: Vec<TracedRequest>,
+    account: Account,
+    /// Packets that the device has received meanwhile.
+    packets: u64,
 }
 
 fn report(
     settings: &Settings,
+    manner: &Manner,
     to: SocketAddr,
     findings: Findings,
-    each: impl FnMut(Stage, u64),
+    each: impl FnMut(FlowStage, u64),
 ) -> Explanation {
-    let Findings { device, own_hold, record, paths, account } = findings;
-    let Matched { mut spaced, back_to_back, sum_error } = matched(&record, &paths);
-    let mut far_busy = back_to_back;
-    hold::split(&mut spaced, &own_hold);
+    let Findings { device, own_hold, record, requests, account, packets } = findings;
+    let Matched { mut spaced, mut other, mut back_to_back, sum_error } = matched(&record, requests);
+    for kind in [&mut spaced, &mut other, &mut back_to_back] {
+        hold::split(kind, &own_hold);
+    }
     spaced.each(each);
-    hold::split(&mut far_busy, &own_hold);
     let mut references = References::of(&record);
-    if device.as_deref() == Some("lo") {
+    let is_loopback = device.as_deref() == Some("lo");
+    if is_loopback {
         // Nothing holds packets there; answers that come together were written together.
         (references.pair_sent_us, references.pair_came_us) = (None, None);
     }
-    let micros = |all: &Collection, stage| all.median(stage).map(|nanos| nanos as f64 / 1e3);
-    let own_in = [Stage::StackIn, Stage::WakeUp, Stage::Take].map(|stage| micros(&spaced, stage));
-    // Few of them may have been traced; the program has measured all.
-    let others = Stage::ALL.into_iter().filter(|stage| *stage != Stage::Far);
-    let own_us: f64 = others.filter_map(|stage| micros(&spaced, stage)).sum();
-    let far = match spaced.is_empty() {
-        false => {
-            let far_us = (references.spaced_us - own_us).max(0.0);
-            let far_busy_us = micros(&far_busy, Stage::Far);
-            let own_in_us = own_in.into_iter().flatten().sum();
-            let times = evidence::Times { far_us, far_busy_us, own_in_us };
-            match evidence::far(times, &references, &own_hold) {
-                // The loopback has no NIC to hold anything.
-                evidence::Far::WayOrHold if device.as_deref() == Some("lo") => evidence::Far::Way,
-                far => far,
-            }
-        }
-        true => evidence::Far::Unknown,
+    let far = far(&spaced, &back_to_back, &references, &own_hold, is_loopback);
+    let facts = Facts {
+        device: device.as_deref(),
+        own_hold: &own_hold,
+        far: Some(far),
+        throttled_us: None,
+        slow_start_after_idle: surroundings::slow_start_after_idle(),
+        frequency: surroundings::frequency(),
+        packets_per_s: packets as f64 / account.elapsed_s.max(1e-9),
     };
-    let transport = if settings.udp { "UDP" } else { "TCP" };
-    let explained = spaced.summary().map(|summary| {
-        let case = VerdictInput {
-            summary: &summary,
-            far,
-            own_hold: &own_hold,
-            device: device.as_deref(),
-            handshakes: references.handshake_us.is_some(),
-            packets_per_s: account.packets as f64 / account.traced_s.max(1e-9),
-        };
-        let verdict = case.verdict();
-        let subject = format!("{transport} requests to {to}");
-        Explained { subject, role: Role::Asks, verdict, summary }
+    let name = if settings.udp { "UDP" } else { "TCP" };
+    let explained = spaced.table().map(|table| {
+        let verdict = RequestVerdict::new(&spaced, &facts);
+        let subject = format!("{name} requests to {to}");
+        Explained { subject, role: FlowRole::Asks, table, verdict }
     });
     let mut left_out = LeftOut::default();
     if explained.is_none() && !spaced.is_empty() {
         left_out.add(spaced.len());
     }
+    let ways = [(manner.size, &spaced), (manner.other_size(), &other)];
+    let ways = ways.into_iter().filter_map(|(bytes, all)| {
+        let far_us = median_us(all, &FAR)?;
+        Some(WayOfLength { bytes, requests: all.len(), far_us })
+    });
     Explanation {
+        ways: ways.collect(),
         device,
         own_hold,
         references: Some(references),
@@ -178,50 +176,65 @@ fn report(
     }
 }
 
+/// What references say of the far side.
+fn far(
+    spaced: &Ranked,
+    back_to_back: &Ranked,
+    references: &References,
+    own_hold: &OwnHold,
+    is_loopback: bool,
+) -> Far {
+    let Some(far_us) = median_us(spaced, &FAR) else { return Far::Unknown };
+    let own = [FlowStage::StackIn, FlowStage::WakeUp, FlowStage::Read, FlowStage::Elsewhere];
+    let times = evidence::Times {
+        far_us,
+        far_busy_us: median_us(back_to_back, &FAR),
+        own_in_us: median_us(spaced, &own).unwrap_or(0.0),
+    };
+    match evidence::far(times, references, own_hold) {
+        // The loopback has no NIC to hold anything.
+        Far::WayOrHold if is_loopback => Far::Way,
+        far => far,
+    }
+}
+
+/// The median of what requests take in some stages together, in microseconds.
+fn median_us(requests: &Ranked, stages: &[FlowStage]) -> Option<f64> {
+    let sum = |all: &flows::record::Stages| stages.iter().map(|stage| all.of(*stage)).sum();
+    Some(requests.median_of(sum)? as f64 / 1e3)
+}
+
 struct Matched {
-    spaced: Collection,
-    back_to_back: Collection,
+    spaced: Ranked,
+    other: Ranked,
+    back_to_back: Ranked,
     sum_error: Option<SumError>,
 }
 
-/// Finds the request of each path, and what the program measured of it.
-fn matched(record: &RequestRecord, paths: &[Path]) -> Matched {
-    let (mut spaced, mut back_to_back) = (Collection::default(), Collection::default());
+/// Finds what the program measured of each request.
+fn matched(record: &RequestRecord, requests: Vec<TracedRequest>) -> Matched {
+    let (mut spaced, mut other, mut back_to_back) = (Vec::new(), Vec::new(), Vec::new());
     let mut errors = Vec::new();
-    for path in paths {
-        let Some(departure) = path.departure else { continue };
-        let after = record.asked.partition_point(|asked| asked.to < departure.enter);
-        let Some(asked) = record.asked.get(after).filter(|asked| asked.from <= departure.enter)
-        else {
-            continue;
-        };
-        let Some(mut lengths) = stages::lengths(path) else { continue };
-        let outside = account_for(&mut lengths, asked, departure.enter);
+    for request in requests {
+        let after = record.asked.partition_point(|asked| asked.to < request.begin);
+        let asked = record.asked.get(after).filter(|asked| asked.from <= request.begin);
+        let Some(asked) = asked else { continue };
         match asked.kind {
             RequestKind::Spaced => {
                 let whole = (asked.to - asked.from).max(1);
-                errors.push(outside * 1_000_000 / whole);
-                spaced.add(lengths);
+                errors.push(whole.saturating_sub(request.length()) * 1_000_000 / whole);
+                spaced.push(request);
             }
-            RequestKind::BackToBack => back_to_back.add(lengths),
+            RequestKind::OtherLength => other.push(request),
+            RequestKind::BackToBack => back_to_back.push(request),
             RequestKind::Pair => {}
         }
     }
     errors.sort_unstable();
     let share = |per_mille| Some(nearest_rank(&errors, per_mille)? as f64 / 1e6);
     let sum_error = share(500).zip(share(990)).map(|(p50, p99)| SumError { p50, p99 });
-    Matched { spaced, back_to_back, sum_error }
-}
-
-/// Gives the program's way into the kernel to the first stage, and that out of it to the last;
-/// what no stage has is in one of its own. How much of the request no event of the kernel covers.
-fn account_for(lengths: &mut Lengths, asked: &RequestTimes, enter: u64) -> u64 {
-    let whole = asked.to - asked.from;
-    let outside = whole.saturating_sub(lengths.total());
-    let before = (enter - asked.from).min(outside);
-    lengths.add(Stage::StackOut, before);
-    lengths.add(Stage::Take, outside - before);
-    outside
+    let [spaced, other, back_to_back] = [spaced, other, back_to_back].map(Ranked::new);
+    Matched { spaced, other, back_to_back, sum_error }
 }
 
 /// Addresses of a host, at least one; those of IPv4 first.
@@ -251,37 +264,29 @@ fn connect(addresses: &[SocketAddr], manner: Manner) -> Result<Requester> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Arrival, Departure};
-
-    fn path(enter: u64, exit: u64) -> Path {
-        Path {
-            socket: 1,
-            fd: 1,
-            task: 1,
-            role: Role::Asks,
-            departure: Some(Departure { enter, ..Departure::default() }),
-            arrival: Arrival { received: Some(exit - 10), ..Arrival::default() },
-            take: (enter + 1, exit),
-        }
-    }
+    use crate::cause::checks;
+    use crate::traffic::RequestTimes;
 
     #[test]
-    fn paths_find_their_requests_and_what_is_outside_of_the_kernel() {
+    fn requests_are_matched_with_what_the_program_measured() {
         let asked = |kind, from, to| RequestTimes { kind, from, to };
         let record = RequestRecord {
             asked: vec![
-                asked(RequestKind::Spaced, 1_000, 2_000),
-                asked(RequestKind::BackToBack, 2_100, 3_000),
-                asked(RequestKind::Spaced, 4_000, 5_000),
+                asked(RequestKind::Spaced, 1_000_000, 2_000_000),
+                asked(RequestKind::BackToBack, 2_100_000, 3_000_000),
+                asked(RequestKind::OtherLength, 4_000_000, 5_000_000),
             ],
             ..RequestRecord::default()
         };
-        let paths = [path(1_005, 1_995), path(2_110, 2_990), path(3_500, 3_600)];
-        let matched = matched(&record, &paths);
-        assert_eq!((matched.spaced.len(), matched.back_to_back.len()), (1, 1));
+        let at = |begin_us: u64, us: u64| {
+            let mut request = checks::request(1, &[(FlowStage::FarUnacked, us)]);
+            (request.begin, request.end) = (begin_us * 1_000, (begin_us + us) * 1_000);
+            request
+        };
+        let requests = vec![at(1_005, 990), at(2_110, 880), at(3_500, 100), at(4_010, 980)];
+        let matched = matched(&record, requests);
+        let counts = [matched.spaced, matched.back_to_back, matched.other].map(|all| all.len());
+        assert_eq!(counts, [1, 1, 1]);
         assert_eq!(matched.sum_error, Some(SumError { p50: 0.01, p99: 0.01 }));
-        let stages = Stage::ALL.into_iter().filter_map(|stage| matched.spaced.median(stage));
-        assert_eq!(stages.sum::<u64>(), 1_000);
-        assert_eq!(matched.spaced.median(Stage::StackOut), Some(5));
     }
 }

@@ -1,77 +1,133 @@
-//! `earmark explain -- CMD`: the sockets of a real program, while it runs; and `earmark explain
-//! DEV`: what a device receives, for all programs.
+//! `earmark explain` of what programs do: one that is started for it, a process, a cgroup, or all
+//! that a device receives.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
 
 use anyhow::{Context, Result, ensure};
-use sys::clock;
+use flows::follower::FlowScope;
+use flows::record::{FlowRole, TracedRequest, Transport};
+use netdev::routes;
+use sys::ctrl_c;
 
-use super::decode::Decoder;
-use super::engine::{Path as Followed, Role};
-use super::event_requests::Target;
-use super::evidence::{Far, OwnHold};
+use super::cause::{Facts, Ranked, RequestVerdict};
+use super::evidence::OwnHold;
+use super::following::{Account, Following};
+use super::hold;
 use super::report::{EndReason, Explained, Explanation, LeftOut, ProgramRun};
 use super::signals::Signals;
-use super::sockets::{self, Names};
-use super::summary::Collection;
-use super::tracer::{Account, Tracer};
-use super::verdict::VerdictInput;
-use super::{hold, stages};
+use super::surroundings::{self, Quota};
 
-/// Sockets that are reported one by one, those with the most requests.
-const SOCKETS: usize = 5;
+/// Flows that are reported one by one, those with the most requests.
+const FLOWS: usize = 5;
+/// Requests of a flow that are kept at most: more do not make quantiles better.
+const MOST: usize = 100_000;
 
-/// Paths of one kind: through the same socket, asked or answered.
-struct Group {
-    role: Role,
-    /// By which device packets came; if by several, one of them.
-    device: Option<String>,
-    paths: Collection,
+/// What runs already and is explained.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Running {
+    /// A process, as numbered in this namespace, and what it starts.
+    Process(u32),
+    /// A cgroup and those below it, by its directory.
+    Cgroup(PathBuf),
+    /// All that a network device receives.
+    Device(String),
 }
 
-/// Runs a program and explains its sockets until it ends, `seconds` are over, or a signal asks this
-/// process to end, which the program gets too. `print` has the report at that moment; then the
-/// program runs on untraced until it ends.
+/// Requests of one kind: to the same address, or to the same port of this host.
+struct Group {
+    role: FlowRole,
+    /// By which device packets came; if by several, one of them.
+    device: Option<String>,
+    requests: Vec<TracedRequest>,
+}
+
+/// What was followed, by its subject.
+#[derive(Default)]
+struct Groups {
+    by_subject: BTreeMap<String, Group>,
+    devices: BTreeMap<u32, Option<String>>,
+}
+
+impl Groups {
+    fn add(&mut self, request: TracedRequest) {
+        let device = self.device(&request);
+        self.add_as(subject(&request), device, request);
+    }
+
+    fn add_as(&mut self, subject: String, device: Option<String>, request: TracedRequest) {
+        let role = request.role;
+        let group = || Group { role, device, requests: Vec::new() };
+        let group = self.by_subject.entry(subject).or_insert_with(group);
+        if group.requests.len() < MOST {
+            group.requests.push(request);
+        }
+    }
+
+    fn device(&mut self, request: &TracedRequest) -> Option<String> {
+        let flow = &request.flow;
+        let known = || match surroundings::device_name(flow.device) {
+            Some(name) => Some(name),
+            None => routes::device(flow.local.ip(), flow.remote.ip()),
+        };
+        self.devices.entry(flow.device).or_insert_with(known).clone()
+    }
+}
+
+/// Which requests belong together, for people: connections come and go, addresses stay.
+fn subject(request: &TracedRequest) -> String {
+    let flow = &request.flow;
+    let name = match flow.transport {
+        Transport::Tcp => "TCP",
+        Transport::Udp => "UDP",
+    };
+    let remote = std::net::SocketAddr::new(flow.remote.ip().to_canonical(), flow.remote.port());
+    match request.role {
+        FlowRole::Asks => format!("{name} requests to {remote}"),
+        FlowRole::Answers => {
+            format!("{name} requests from {} to port {}", remote.ip(), flow.local.port())
+        }
+        FlowRole::Receives => {
+            let program = &request.program;
+            format!("{name} for {} (process {})", program.name, program.pid)
+        }
+    }
+}
+
+/// Runs a program and explains its requests until it ends, `seconds` are over, or a signal asks
+/// this process to end, which the program gets too. `print` has the report at that moment; then the
+/// program runs on, and is followed no more, until it ends.
 pub fn explain(
-    words: &[std::ffi::OsString],
+    words: &[OsString],
     seconds: f64,
     print: impl FnOnce(&Explanation) -> Result<()>,
 ) -> Result<ExitStatus> {
     let program = words.first().context("name a program after --")?;
-    let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut tracer = Tracer::open(Target::Program(name))?;
-    tracer.plan(seconds);
-    let mut names = Names::default();
-    let mut groups = BTreeMap::new();
+    let mut following = Following::start(&FlowScope::Children, None)?;
+    let mut groups = Groups::default();
     // A signal from here on is the program's, too.
     let mut signals = Signals::watch()?;
-    tracer.step(|_, _| {})?;
     let mut child = Command::new(program)
         .args(&words[1..])
         .spawn()
         .with_context(|| format!("start {}", program.to_string_lossy()))?;
-    tracer.follow(child.id());
-    let started = clock::now().as_nanos();
-    let until = started + (seconds * 1e9) as u64;
+    let (before, mut quota) = (following.elapsed_s(), None);
     let (end, status) = loop {
-        let mut add = |decoder: &Decoder, path| collect(&mut groups, &mut names, decoder, path);
-        tracer.step(&mut add)?;
-        let status = child.try_wait().context("look after the program")?;
-        if status.is_some() {
-            break (EndReason::Program, status);
-        } else if signals.pass_on(&child)? {
-            break (EndReason::Signal, None);
-        } else if clock::now().as_nanos() >= until {
+        following.step(|request| groups.add(request));
+        if quota.is_none() && !groups.by_subject.is_empty() {
+            quota = Quota::of(child.id());
+        }
+        if let Some(ended) = ended(&mut child, &mut signals)? {
+            break ended;
+        } else if following.elapsed_s() >= before + seconds {
             break (EndReason::Duration, None);
         }
     };
-    let lived_s = (clock::now().as_nanos() - started) as f64 / 1e9;
-    let mut add = |decoder: &Decoder, path| collect(&mut groups, &mut names, decoder, path);
-    let account = tracer.finish(&mut add);
-    let mut report = report(groups, account, None);
+    let lived_s = following.elapsed_s() - before;
+    let account = following.finish(|request| groups.add(request));
+    let mut report = report(groups.by_subject, account, None, quota.as_ref());
     report.program = Some(ProgramRun { end, traced_for_s: lived_s });
     print(&report)?;
     match status {
@@ -80,98 +136,110 @@ pub fn explain(
     }
 }
 
-/// Adds a path to those of its socket. A socket whose address others know to connect to answers,
-/// and every other one asks.
-fn collect(
-    groups: &mut BTreeMap<String, Group>,
-    names: &mut Names,
-    decoder: &Decoder,
-    path: Followed,
-) {
-    let thread = (decoder.tid(path.task), path.fd);
-    let known = names.of(path.socket, thread, decoder.peer(path.socket));
-    let role = if known.answers { Role::Answers } else { Role::Asks };
-    if path.role != role {
-        return;
+/// Why the look at a program ends now, if it does.
+fn ended(
+    child: &mut Child,
+    signals: &mut Signals,
+) -> Result<Option<(EndReason, Option<ExitStatus>)>> {
+    let status = child.try_wait().context("look after the program")?;
+    if status.is_some() {
+        return Ok(Some((EndReason::Program, status)));
     }
-    let Some(lengths) = stages::lengths(&path) else { return };
-    let device = path.arrival.received.map(|_| decoder.device(path.arrival.device).to_owned());
-    let group = || Group { role, device, paths: Collection::default() };
-    groups.entry(known.name.clone()).or_insert_with(group).paths.add(lengths);
+    Ok(signals.pass_on(child)?.then_some((EndReason::Signal, None)))
 }
 
-/// Traces what a device receives for some seconds.
-pub fn explain_device(device: &str, seconds: f64) -> Result<Explanation> {
-    ensure!(sockets::is_device(device), "there is no network device {device}; look: ip link");
-    let mut tracer = Tracer::open(Target::Device(device.to_owned()))?;
-    let mut by_task: BTreeMap<u32, (String, Collection)> = BTreeMap::new();
-    let mut all = Collection::default();
-    let mut add = |decoder: &Decoder, path: Followed| {
-        let lengths = stages::lengths(&path);
-        let here = decoder.device(path.arrival.device) == device;
-        if let Some(lengths) = lengths.filter(|_| here) {
-            all.add(lengths);
-            let named = || (name_of(decoder.tid(path.task)), Collection::default());
-            by_task.entry(path.task).or_insert_with(named).1.add(lengths);
+/// Explains for some seconds what runs already, or until Ctrl-C.
+pub fn explain_running(running: &Running, seconds: f64) -> Result<Explanation> {
+    let (scope, pid, quota) = match running {
+        Running::Process(pid) => {
+            let path = format!("/proc/{pid}");
+            ensure!(Path::new(&path).exists(), "there is no process {pid}; look: ps -e");
+            (FlowScope::Processes, Some(*pid), Quota::of(*pid))
+        }
+        Running::Cgroup(path) => {
+            let root = Path::new("/sys/fs/cgroup");
+            let quota = Quota::at(&root.join(path), root);
+            (FlowScope::Cgroup(path.clone()), None, Some(quota))
+        }
+        Running::Device(device) => {
+            let is_one = surroundings::is_device(device);
+            ensure!(is_one, "there is no network device {device}; look: ip link");
+            (FlowScope::Received, None, None)
         }
     };
-    let until = clock::now().as_nanos() + (seconds * 1e9) as u64;
-    while clock::now().as_nanos() < until {
-        tracer.step(&mut add)?;
-    }
-    let account = tracer.finish(&mut add);
-    let mut groups = BTreeMap::new();
-    let everything = format!("Everything that {device} receives");
-    groups.insert(
-        everything,
-        Group { role: Role::Receives, device: Some(device.to_owned()), paths: all },
-    );
-    if by_task.len() > 1 {
-        for (name, paths) in by_task.into_values() {
-            let name = format!("What {device} receives for {name}");
-            let device = Some(device.to_owned());
-            groups.insert(name, Group { role: Role::Receives, device, paths });
+    let wanted = match running {
+        Running::Device(device) => Some(device.as_str()),
+        Running::Process(_) | Running::Cgroup(_) => None,
+    };
+    ctrl_c::watch().context("take signals")?;
+    let before = wanted.and_then(surroundings::packets);
+    let mut groups = Groups::default();
+    let mut add = |request: TracedRequest| match wanted {
+        None => groups.add(request),
+        Some(device) if groups.device(&request).as_deref() == Some(device) => {
+            let (all, one) = (format!("All that {device} receives"), subject(&request));
+            let one = format!("What {device} receives by {one}");
+            groups.add_as(all, wanted.map(str::to_owned), request.clone());
+            groups.add_as(one, wanted.map(str::to_owned), request);
         }
+        Some(_) => {}
+    };
+    let mut following = Following::start(&scope, pid)?;
+    while following.elapsed_s() < seconds && !ctrl_c::is() {
+        following.step(&mut add);
     }
-    Ok(report(groups, account, Some(device)))
+    let account = following.finish(&mut add);
+    let packets = wanted.and_then(surroundings::packets).zip(before);
+    let per_s = packets.map(|(now, before)| now.saturating_sub(before) as f64 / account.elapsed_s);
+    let mut by_subject = groups.by_subject;
+    // One program has all of it.
+    if wanted.is_some() && by_subject.len() == 2 {
+        by_subject.pop_last();
+    }
+    Ok(report(by_subject, account, wanted.map(|device| (device, per_s)), quota.as_ref()))
 }
 
-fn name_of(tid: u32) -> String {
-    let name = fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
-    format!("{} (thread {tid})", if name.is_empty() { "?" } else { name.trim() })
-}
-
-fn report(groups: BTreeMap<String, Group>, account: Account, device: Option<&str>) -> Explanation {
-    let packets_per_s = account.packets as f64 / account.traced_s.max(1e-9);
+fn report(
+    groups: BTreeMap<String, Group>,
+    account: Account,
+    wanted: Option<(&str, Option<f64>)>,
+    quota: Option<&Quota>,
+) -> Explanation {
+    let packets_per_s = wanted.and_then(|(_, per_s)| per_s);
     let (mut explained, mut left_out) = (Vec::new(), LeftOut::default());
     let mut holds: BTreeMap<String, OwnHold> = BTreeMap::new();
-    for (subject, Group { role, device, mut paths }) in groups {
+    let throttled_us = quota.map(Quota::since_us);
+    for (subject, Group { role, device, requests }) in groups {
         let own_hold = match &device {
             Some(device) => holds.entry(device.clone()).or_insert_with(|| hold::of(device)).clone(),
             None => OwnHold::Unknown,
         };
-        if role == Role::Asks {
-            hold::split(&mut paths, &own_hold);
+        let in_all: u32 = requests.iter().map(|request| request.counts.segments_in).sum();
+        let mut ranked = Ranked::new(requests);
+        if role == FlowRole::Asks {
+            hold::split(&mut ranked, &own_hold);
         }
-        let Some(summary) = paths.summary() else {
-            left_out.add(paths.len());
+        let Some(table) = ranked.table() else {
+            left_out.add(ranked.len());
             continue;
         };
-        let case = VerdictInput {
-            summary: &summary,
-            far: Far::Unknown,
-            own_hold: &own_hold,
+        let facts = Facts {
             device: device.as_deref(),
-            handshakes: false,
-            packets_per_s,
+            own_hold: &own_hold,
+            far: None,
+            throttled_us,
+            slow_start_after_idle: surroundings::slow_start_after_idle(),
+            frequency: surroundings::frequency(),
+            packets_per_s: packets_per_s
+                .unwrap_or_else(|| f64::from(in_all) / account.elapsed_s.max(1e-9)),
         };
-        let verdict = case.verdict();
-        explained.push(Explained { subject, role, verdict, summary });
+        let verdict = RequestVerdict::new(&ranked, &facts);
+        explained.push(Explained { subject, role, table, verdict });
     }
-    explained.sort_by_key(|one| std::cmp::Reverse(one.summary.requests));
-    let rest = explained.split_off(SOCKETS.min(explained.len()));
-    rest.iter().for_each(|one| left_out.add(one.summary.requests));
-    let device = device.map(str::to_owned).or_else(|| {
+    explained.sort_by_key(|one| std::cmp::Reverse(one.table.requests));
+    let rest = explained.split_off(FLOWS.min(explained.len()));
+    rest.iter().for_each(|one| left_out.add(one.table.requests));
+    let device = wanted.map(|(device, _)| device.to_owned()).or_else(|| {
         // All packets came by the same one.
         (holds.len() == 1).then(|| holds.keys().next().cloned()).flatten()
     });
@@ -180,10 +248,33 @@ fn report(groups: BTreeMap<String, Group>, account: Account, device: Option<&str
         device,
         own_hold: own_hold.unwrap_or(OwnHold::Unknown),
         references: None,
+        ways: Vec::new(),
         sum_error: None,
         account,
         explained,
         left_out,
         program: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cause::checks::request;
+    use flows::record::FlowStage;
+
+    #[test]
+    fn requests_are_grouped_by_the_address_that_stays() {
+        let mut one = request(1, &[(FlowStage::FarUnacked, 100)]);
+        one.flow.local = "10.9.0.1:41000".parse().unwrap();
+        one.flow.remote = "10.9.0.2:7".parse().unwrap();
+        assert_eq!(subject(&one), "TCP requests to 10.9.0.2:7");
+        one.flow.remote = "[::ffff:10.9.0.2]:7".parse().unwrap();
+        assert_eq!(subject(&one), "TCP requests to 10.9.0.2:7");
+        one.role = FlowRole::Answers;
+        (one.flow.local, one.flow.remote) = (one.flow.remote, one.flow.local);
+        assert_eq!(subject(&one), "TCP requests from 10.9.0.1 to port 7");
+        (one.role, one.flow.transport) = (FlowRole::Receives, Transport::Udp);
+        assert_eq!(subject(&one), "UDP for x (process 1)");
     }
 }

@@ -5,12 +5,11 @@ use std::fmt::Write;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::engine::Role;
+use flows::record::FlowRole;
+
+use super::cause::{RequestTable, RequestVerdict};
 use super::evidence::{OwnHold, References};
-use super::stages::Stage;
-use super::summary::Summary;
-use super::tracer::Account;
-use super::verdict::{Side, Verdict};
+use super::following::Account;
 use report::terminal::{Table, Width};
 
 /// Columns of the longest bar.
@@ -21,10 +20,20 @@ const WIDTH: f64 = 30.0;
 pub(crate) struct Explained {
     /// Of what, such as `TCP requests to 10.9.0.2:7`.
     pub(crate) subject: String,
-    pub(crate) role: Role,
+    pub(crate) role: FlowRole,
     #[serde(flatten)]
-    pub(crate) summary: Summary,
-    pub(crate) verdict: Option<Verdict>,
+    pub(crate) table: RequestTable,
+    pub(crate) verdict: RequestVerdict,
+}
+
+/// What requests of one length take beyond this NIC.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct WayOfLength {
+    /// Bytes of a request, and of its answer.
+    pub(crate) bytes: usize,
+    pub(crate) requests: usize,
+    /// The median from this NIC to the answer, in microseconds.
+    pub(crate) far_us: f64,
 }
 
 /// What the program measured of a request and no event of the kernel covers, as a share of it.
@@ -45,6 +54,8 @@ pub struct Explanation {
     pub(crate) own_hold: OwnHold,
     /// What the program measured, if the requests were ours.
     pub(crate) references: Option<References>,
+    /// What requests of two lengths take beyond this NIC, if they were ours.
+    pub(crate) ways: Vec<WayOfLength>,
     /// By how much events of the kernel miss what the program measured.
     pub(crate) sum_error: Option<SumError>,
     pub(crate) account: Account,
@@ -114,13 +125,13 @@ impl Explanation {
             }
             _ if requests > 0 => format!(
                 "too few requests were followed for a table: {requests} in all, of {sockets} \
-                 sockets"
+                 flows"
             ),
             Some(ProgramRun { end: EndReason::Program, traced_for_s }) => format!(
                 "the program ended after {traced_for_s:.2} s, and no answer to a request over TCP \
                  or UDP was seen until then"
             ),
-            _ => "no request over TCP or UDP was answered while tracing was on".to_owned(),
+            _ => "no request over TCP or UDP was answered while it was looked for".to_owned(),
         };
         format!(
             "Nothing was seen that can be explained: {why}. Try it for longer, or while the machine \
@@ -131,19 +142,26 @@ impl Explanation {
     /// Where the stages come from, what is missing, and what it cost.
     fn sources(&self) -> String {
         let mut text = String::new();
-        let Account { events, missing, untracked, traced_s, elapsed_s, seen, .. } = &self.account;
+        let Account { tracepoints, missing, elapsed_s, requests, own_cpu_s, .. } = &self.account;
         let _ = writeln!(
             text,
-            "Traced {:.1} of {elapsed_s:.1} s, {seen} events of {} tracepoints{}.",
-            traced_s,
-            events.len(),
-            if self.account.private_tracefs { ", tracefs mounted for this run alone" } else { "" },
+            "Followed {requests} requests for {elapsed_s:.1} s by {} tracepoints; this process took \
+             {own_cpu_s:.2} s of a processor.",
+            tracepoints.len(),
         );
+        if let [usual, other] = self.ways.as_slice() {
+            let _ = writeln!(
+                text,
+                "Beyond this NIC, requests of {} bytes take {:.1} us, those of {} bytes {:.1} us \
+                 (medians).",
+                usual.bytes, usual.far_us, other.bytes, other.far_us
+            );
+        }
         if let Some(error) = self.sum_error {
             let _ = writeln!(
                 text,
                 "Events of the kernel cover all but {:.1} % of what the program measured: its way \
-                 in and out of the kernel, which is in the first and the last stage.",
+                 in and out of the kernel.",
                 error.p50 * 100.0
             );
         }
@@ -151,99 +169,82 @@ impl Explanation {
         if sockets > 0 && !self.explained.is_empty() {
             let _ = writeln!(
                 text,
-                "{requests} requests of {sockets} other sockets or receivers were followed and have \
+                "{requests} requests of {sockets} other flows or receivers were followed and have \
                  no table: those above had more."
             );
         }
         match self.program.map(|program| program.end) {
             Some(EndReason::Duration) => {
-                text += "--duration is over; the program runs on, untraced.\n";
+                text += "--duration is over; the program runs on, and is followed no more.\n";
             }
             Some(EndReason::Signal) => {
                 text += "A signal ended the look; the program got it, too.\n";
             }
             Some(EndReason::Program) | None => {}
         }
-        for (event, why) in missing {
-            let _ = writeln!(text, "Without {event}: {why}; its stage is part of the next one.");
+        for (tracepoint, effect) in missing {
+            let _ = writeln!(text, "Without the tracepoint {tracepoint}: {effect}.");
         }
-        for merged in self.merged() {
-            let _ = writeln!(text, "{merged}");
-        }
-        if untracked.lost_events > 0 {
-            let _ = writeln!(
-                text,
-                "{} events found no room; {} requests were left out for it.",
-                untracked.lost_events, untracked.forgotten
-            );
-        }
-        if untracked.unmatched > 0 {
-            let _ = writeln!(text, "{} answers were not seen arriving.", untracked.unmatched);
-        }
-        text
+        text + &self.doubts()
     }
 
-    /// Stages that this device does not have, or that cannot be separated from others.
-    fn merged(&self) -> Vec<&'static str> {
-        let has = |stage: Stage| {
-            self.explained.iter().any(|one| one.summary.stages.iter().any(|row| row.stage == stage))
-        };
-        let mut words = Vec::new();
-        if self.explained.is_empty() {
-            return words;
+    /// What the stages do not have.
+    fn doubts(&self) -> String {
+        let mut text = String::new();
+        let Account { lost_records, lost_flows, excess_us, .. } = self.account;
+        if lost_records + lost_flows > 0 {
+            let _ = writeln!(
+                text,
+                "There was no room for {lost_records} of the requests, and for {lost_flows} sockets."
+            );
         }
-        if !has(Stage::Softirq) {
-            words.push("Packets come without an interrupt here: the stack begins at the arrival.");
+        if excess_us > 1.0 {
+            let _ = writeln!(
+                text,
+                "The stages of a request were longer than it by up to {excess_us:.1} us: that is an \
+                 error of Earmark; please report it."
+            );
         }
-        if has(Stage::Far) && !has(Stage::Hold) {
-            words.push(match self.own_hold {
-                OwnHold::Counted { .. } | OwnHold::Stamped { .. } => "",
+        let asks = self.explained.iter().any(|one| one.role == FlowRole::Asks);
+        if asks && !self.own_hold.is_separate() {
+            text += match self.own_hold {
                 OwnHold::Set { up_to_us: Some(0.0), .. } => {
-                    "This NIC is set not to hold packets (ethtool -c)."
+                    "This NIC is set not to hold packets (ethtool -c).\n"
                 }
-                OwnHold::Set { up_to_us: Some(_), .. } => {
-                    "The longest hold in `earmark show` may be the hold of this NIC within `wire \
-                     and far side`: it gives no time stamps of its own to separate them."
+                OwnHold::None => "This device has no interrupts to hold back.\n",
+                _ => {
+                    "The hold of this NIC is part of the far stages: nothing says how long it is \
+                     (earmark show has its settings).\n"
                 }
-                OwnHold::Set { up_to_us: None, .. } => {
-                    "How long this NIC holds packets does not follow from its settings (earmark \
-                     show): that is part of `wire and far side`."
-                }
-                OwnHold::None => "This device has no interrupts to hold back.",
-                OwnHold::Unknown => {
-                    "How long this NIC holds packets is not known: that is part of `wire and far \
-                     side`."
-                }
-            });
+            };
         }
-        words.retain(|words| !words.is_empty());
-        words
+        text
     }
 }
 
 impl Explained {
     fn text(&self, width: Width) -> String {
-        let total = self.summary.total;
-        let mut text = width
-            .wrap(&format!("{}: {} requests, microseconds\n", self.subject, self.summary.requests));
+        let RequestTable { requests, stages, total } = &self.table;
+        let mut text =
+            width.wrap(&format!("{}: {requests} requests, microseconds\n", self.subject));
         let mut table = Table::new([
             ("stage", 0),
             ("typical", 0),
             ("share", 0),
-            ("p50", 3),
+            ("mean", 3),
             ("p99", 1),
             ("slowest 1 %", 2),
             ("", 4),
         ])
         .with_words_last();
-        let most = self.summary.largest().map_or(1.0, |row| row.times.typical_us).max(1e-9);
-        for row in &self.summary.stages {
+        let most = stages.iter().map(|row| row.times.typical_us).fold(1e-9, f64::max);
+        for row in stages {
             let share = row.times.typical_us / total.typical_us.max(1e-9);
             table.add_row([
                 row.stage.name().to_owned(),
                 format!("{:.1}", row.times.typical_us),
                 format!("{:.0} %", share * 100.0),
-                format!("{:.1}", row.times.quantiles_us.p50),
+                format!("{:.1}", row.times.quantiles_us.mean),
                 format!("{:.1}", row.times.quantiles_us.p99),
                 format!("{:.1}", row.times.slow_us),
                 bar(row.times.typical_us / most),
@@ -253,37 +254,14 @@ impl Explained {
             "all".to_owned(),
             format!("{:.1}", total.typical_us),
             "100 %".into(),
-            format!("{:.1}", total.quantiles_us.p50),
+            format!("{:.1}", total.quantiles_us.mean),
             format!("{:.1}", total.quantiles_us.p99),
             format!("{:.1}", total.slow_us),
             String::new(),
         ]);
         let _ = writeln!(text, "{}", table.fit(width));
-        if let Some(verdict) = &self.verdict {
-            text += &width.wrap(&verdict_text(verdict, total.typical_us));
-        }
-        text
+        text + &width.wrap(&self.verdict.text())
     }
-}
-
-fn verdict_text(verdict: &Verdict, total: f64) -> String {
-    let side = match verdict.side {
-        Side::Mine => "this host",
-        Side::Theirs => "the far side",
-        Side::Between => "the way between",
-        Side::Unknown => "side unknown",
-    };
-    let share = verdict.us / total.max(1e-9) * 100.0;
-    let mut text = format!(
-        "Largest cause ({side}, {:.0} of {total:.0} us, {share:.0} %): {}.\n",
-        verdict.us, verdict.what
-    );
-    let _ = writeln!(text, "What it takes: {}.", verdict.takes);
-    let _ = writeln!(text, "What that costs: {}.", verdict.costs);
-    if !verdict.ruled_out.is_empty() {
-        let _ = writeln!(text, "Not the cause: {}.", verdict.ruled_out.join(", "));
-    }
-    text
 }
 
 fn bar(share: f64) -> String {
@@ -294,17 +272,15 @@ fn bar(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cause::checks::alike;
+    use crate::cause::{Facts, Ranked};
     use crate::evidence::Far;
-    use crate::stages::Lengths;
-    use crate::summary::Collection;
-    use crate::verdict::VerdictInput;
+    use flows::record::FlowStage;
     use report::terminal::checks::fits;
 
     fn report() -> Explanation {
-        let mut lengths = Lengths::default();
-        lengths.add(Stage::Far, 250_000);
-        lengths.add(Stage::WakeUp, 10_000);
-        let summary = Collection::of(lengths).summary().unwrap();
+        let ranked =
+            Ranked::new(alike(9, &[(FlowStage::FarUnacked, 250), (FlowStage::WakeUp, 10)]));
         let own_hold = OwnHold::Set {
             rx_usecs: 50,
             rx_frames: 0,
@@ -312,27 +288,34 @@ mod tests {
             up_to_us: Some(50.0),
             single_frame: false,
         };
-        let case = VerdictInput {
-            summary: &summary,
-            far: Far::SlowProgram,
-            own_hold: &own_hold,
+        let facts = Facts {
             device: Some("eth7"),
-            handshakes: true,
+            own_hold: &own_hold,
+            far: Some(Far::SlowProgram),
+            throttled_us: None,
+            slow_start_after_idle: None,
+            frequency: None,
             packets_per_s: 1_000.0,
         };
-        let verdict = case.verdict();
-        let subject = "TCP requests to 192.0.2.1:7".to_owned();
+        let explained = Explained {
+            subject: "TCP requests to 192.0.2.1:7".to_owned(),
+            role: FlowRole::Asks,
+            table: ranked.table().unwrap(),
+            verdict: RequestVerdict::new(&ranked, &facts),
+        };
         let account = Account {
-            missing: vec![("sock:sk_data_ready", "this kernel does not have it".into())],
+            missing: vec![("sk_data_ready", "UDP is not followed (Linux 6.3 has it)")],
             ..Account::default()
         };
+        let way = |bytes, far_us| WayOfLength { bytes, requests: 7, far_us };
         Explanation {
             device: Some("eth7".into()),
-            own_hold: own_hold.clone(),
+            own_hold,
             references: None,
+            ways: vec![way(64, 250.0), way(1_400, 262.5)],
             sum_error: Some(SumError { p50: 0.004, p99: 0.02 }),
             account,
-            explained: vec![Explained { subject, role: Role::Asks, summary, verdict }],
+            explained: vec![explained],
             left_out: LeftOut::default(),
             program: None,
         }
@@ -342,13 +325,13 @@ mod tests {
     fn text_has_the_table_the_cause_and_what_is_missing() {
         let text = report().text(Width::columns(200)).replace('\n', " ");
         for words in [
-            "wire and far side",
+            "far, not acknowledged",
             "96 %",
-            "Largest cause (the far side, 250 of 260 us, 96 %)",
-            "Without sock:sk_data_ready",
+            "Typical, 260 us: 250 us (96 %, the far side): the far program takes long",
+            "Without the tracepoint sk_data_ready",
             "all but 0.4 %",
-            "may be the hold of this NIC",
-            "Packets come without an interrupt",
+            "64 bytes take 250.0 us, those of 1400 bytes 262.5 us",
+            "The hold of this NIC is part of the far stages",
         ] {
             assert!(text.contains(words), "{words}\n{text}");
         }
@@ -358,7 +341,7 @@ mod tests {
     fn every_terminal_has_the_typical_time_and_the_cause_in_whole_numbers() {
         fits(
             |width| report().text(width),
-            &["typical", "wire and far side", "96 %", "Largest cause"],
+            &["typical", "far, not acknowledged", "96 %", "Typical"],
         );
     }
 
@@ -375,8 +358,7 @@ mod tests {
             "{}",
             short.text(Width::columns(80))
         );
-        for (sockets, words) in [(1, "for a table: 3."), (2, "for a table: 3 in all, of 2 sockets")]
-        {
+        for (sockets, words) in [(1, "for a table: 3."), (2, "for a table: 3 in all, of 2 flows")] {
             let left_out = LeftOut { sockets, requests: 3 };
             let text = Explanation { left_out, ..short.clone() }.text(Width::columns(80));
             assert!(text.replace('\n', " ").contains(words), "{text}");
@@ -387,8 +369,11 @@ mod tests {
     fn json_has_the_stages_beside_the_subject() {
         report::json::checks::conforms(&report());
         let json = serde_json::to_value(report()).unwrap();
-        assert_eq!(json["explained"][0]["stages"][0]["stage"], "far");
-        assert_eq!(json["explained"][0]["verdict"]["side"], "theirs");
-        assert_eq!(json["explained"][0]["verdict"]["cause"]["far"], "slow-program");
+        assert_eq!(json["explained"][0]["stages"][0]["stage"], "far-unacked");
+        let cause = &json["explained"][0]["verdict"]["typical"]["causes"][0];
+        assert_eq!(
+            (&cause["side"], &cause["causes"][0]),
+            (&"theirs".into(), &"far-program".into())
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Requests of our own, to an echo on the far side, and what sets them apart from each other.
 //!
-//! Most are *spaced*: one at a time, with pauses of random length, as an idle client asks. Between
+//! Most are *spaced*: one at a time, with pauses of random length, as an idle client asks; some of
+//! these are of *another length*, since NICs and the way may treat lengths in different ways. Between
 //! them come references, which have something left out: *handshakes*, which the far kernel answers
 //! without its program; requests *back to back*, before which nothing had time to fall asleep; and
 //! *pairs*, whose second request follows before the first answer can be there. Where the NIC stamps
@@ -18,8 +19,8 @@ use base::prng::Prng;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 use rustix::thread::set_current_timer_slack;
-use sys::clock;
 use sys::streams::time_left;
+use sys::{clock, ctrl_c};
 
 use super::answer::{TIMEOUT, read_answer};
 use super::stamped::Stamper;
@@ -41,11 +42,18 @@ const HANDSHAKES: usize = 4;
 const BACK_TO_BACK: usize = 25;
 const PAIRS: usize = 10;
 const STAMPED: usize = 5;
+/// Every so many spaced requests one is of another length.
+const OTHER: u64 = 4;
+/// The other length is that of a full segment, or this one, in bytes.
+const SHORT: usize = 64;
+const FULL: usize = 1_400;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestKind {
     /// After a pause.
     Spaced,
+    /// After a pause, of another length.
+    OtherLength,
     /// At once after the last answer.
     BackToBack,
     Pair,
@@ -97,6 +105,11 @@ impl Manner {
     /// The pause before a spaced request in nanoseconds, on average.
     pub(crate) fn pause(&self) -> u64 {
         (1e9 / self.rate) as u64
+    }
+
+    /// The other length, in bytes.
+    pub(crate) fn other_size(&self) -> usize {
+        if self.size >= FULL / 2 { SHORT } else { FULL }
     }
 }
 
@@ -171,6 +184,7 @@ pub(crate) struct Requester {
     socket: Socket,
     manner: Manner,
     bytes: Vec<u8>,
+    other_bytes: Vec<u8>,
     /// Requests so far, by which answers differ.
     number: u64,
     /// When there is no time for further requests, in nanoseconds of `CLOCK_MONOTONIC`.
@@ -185,10 +199,11 @@ impl Requester {
     pub(crate) fn connect(manner: Manner) -> Result<Self> {
         ensure!((1..=60_000).contains(&manner.size), "--size is 1 to 60000 bytes");
         let socket = Socket::open(&manner)?;
-        let bytes = vec![0; manner.size];
+        let (bytes, other_bytes) = (vec![0; manner.size], vec![0; manner.other_size()]);
         let (stamper, record) = (None, RequestRecord::default());
         let end = clock::now().as_nanos() + 10 * TIMEOUT.as_nanos() as u64;
-        let mut requester = Self { socket, manner, bytes, number: 0, end, stamper, record };
+        let mut requester =
+            Self { socket, manner, bytes, other_bytes, number: 0, end, stamper, record };
         requester.repeat(10, |it| it.ask(RequestKind::BackToBack))?;
         if requester.record.asked.is_empty() {
             bail!("nothing echoes at {}; is what listens there an echo?", manner.to);
@@ -277,11 +292,18 @@ impl Requester {
         let mut next_round = length / (2 * ROUNDS);
         loop {
             let elapsed = clock::now().as_nanos() - started;
-            if elapsed >= length {
+            if elapsed >= length || ctrl_c::is() {
                 break;
             }
             sleep(Duration::from_nanos(mean / 2 + random.below(mean)));
-            self.ask(RequestKind::Spaced)?;
+            if random.below(OTHER) == 0 {
+                std::mem::swap(&mut self.bytes, &mut self.other_bytes);
+                let asked = self.ask(RequestKind::OtherLength);
+                std::mem::swap(&mut self.bytes, &mut self.other_bytes);
+                asked?;
+            } else {
+                self.ask(RequestKind::Spaced)?;
+            }
             if elapsed >= next_round {
                 next_round += length / ROUNDS;
                 self.references(warm)?;
@@ -290,9 +312,9 @@ impl Requester {
         Ok(self.record)
     }
 
-    /// Whether the far side has taken up all the time that it may.
+    /// Whether the far side has taken up all the time that it may, or the user has enough.
     fn is_over(&self) -> bool {
-        clock::now().as_nanos() >= self.end
+        clock::now().as_nanos() >= self.end || ctrl_c::is()
     }
 
     fn references(&mut self, warm: u64) -> Result<()> {

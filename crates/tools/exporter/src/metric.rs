@@ -182,7 +182,7 @@ metrics! {
     ExplainStage = Histogram(TIMES) "earmark_explain_stage" SECONDS &["host", "stage"],
         "Where the time of requests to the host of --explain goes, by stage (as earmark explain).";
     ExplainRuns = Counter "earmark_explain_runs" NO_UNIT &["host", "outcome"],
-        "How often such requests were traced: done, or failed.";
+        "How often such requests were followed: done, or failed.";
     ProbeHold = Histogram(TIMES) "earmark_probe_hold" SECONDS &["host", "side", "family"],
         "How long the holds are that probes of the hosts of --probe found, one value a probe (as \
          earmark probe).";

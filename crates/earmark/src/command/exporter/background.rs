@@ -14,10 +14,10 @@ use infer::{Place, PlaceVerdict, Verdict};
 use probe::fleet::Budget;
 use probe::prober::Prober;
 use probe::run::{self, Limits};
+use report::progress::Progress;
 use report::{errln, output};
 
-/// For how long requests are traced, in seconds, and how many there are a second: of these the
-/// tracer, which traces in windows, sees a few hundred.
+/// For how long requests are followed, in seconds, and how many there are a second.
 const EXPLAIN_SECONDS: f64 = 5.0;
 const EXPLAIN_RATE: f64 = 500.0;
 
@@ -30,8 +30,8 @@ const MAX_HOSTS: usize = 16;
 /// What is measured, and how often.
 #[derive(Args, Debug)]
 pub(super) struct BackgroundArgs {
-    /// Now and then, trace requests to this host, which runs an echo: stages as `earmark explain`
-    /// has them, as histograms. It takes the rights to trace
+    /// Now and then, follow requests to this host, which runs an echo: stages as `earmark explain`
+    /// has them, as histograms. It takes the rights of explain
     #[arg(long, value_name = "HOST", conflicts_with = "print")]
     explain: Option<String>,
     /// Seconds from one time to the next
@@ -120,13 +120,13 @@ fn explain(background: &Background, host: &str) -> Result<()> {
         rate: EXPLAIN_RATE,
         seconds: EXPLAIN_SECONDS,
     };
-    let report = own::explain(&settings, |stage, nanos| {
+    let report = own::explain(&settings, &Progress::new(true), |stage, nanos| {
         let stage = serde_json::to_value(stage).unwrap_or_default();
         let labels = [host, stage.as_str().unwrap_or_default()];
         background.observe(Metric::ExplainStage, &labels, nanos as f64 / 1e9);
     })?;
     // Those that are too few for a table are in the histogram.
-    ensure!(report.has_any(), "none of its answers was traced from end to end");
+    ensure!(report.has_any(), "none of its answers was followed from end to end");
     Ok(())
 }
 

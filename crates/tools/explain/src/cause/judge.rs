@@ -7,9 +7,8 @@ use serde::Serialize;
 
 use super::ranked::{Ranked, RankedRequest, mean_us};
 use super::text::{self, CauseAdvice};
-use super::{ACCOUNTED, Facts, FlowCause};
+use super::{ACCOUNTED, Facts, FlowCause, Side};
 use crate::evidence::Far;
-use crate::verdict::Side;
 
 /// A cause is named if it has this share of the time, or the most of all.
 const NAMED: f64 = 0.2;

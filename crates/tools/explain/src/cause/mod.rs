@@ -16,6 +16,8 @@
 //! separates them. Where stages account for less than [`ACCOUNTED`] of the time, nothing is named.
 //! A stage is acquitted only by the largest value that it has in any request.
 
+#[cfg(test)]
+pub(crate) mod checks;
 mod judge;
 mod ranked;
 #[cfg(test)]
@@ -26,13 +28,26 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::evidence::{Far, OwnHold};
-use super::verdict::Side;
 
 pub use judge::{Acquitted, CauseGroup, PartVerdict, RequestVerdict};
 pub use ranked::{Ranked, RequestTable, StageLine};
 
 /// The share of a part that stages have to account for, or nothing is concluded from it.
 pub(crate) const ACCOUNTED: f64 = 0.9;
+
+/// Whose a cause is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// That of this host.
+    Mine,
+    /// The far side.
+    Theirs,
+    /// What is between the two.
+    Between,
+    /// The data does not tell.
+    Unknown,
+}
 
 /// Why requests take long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]

@@ -77,19 +77,19 @@ impl Ranked {
     }
 
     /// Moves up to that many nanoseconds of each request from one stage to another.
-    pub fn shift(&mut self, from: FlowStage, to: FlowStage, nanos: u64) {
+    pub(crate) fn shift(&mut self, from: FlowStage, to: FlowStage, nanos: u64) {
         for it in &mut self.requests {
             it.request.stages.shift(from, to, nanos);
         }
     }
 
-    /// The median of a stage, in nanoseconds; `None` without requests.
-    pub fn median(&self, stage: FlowStage) -> Option<u64> {
-        nearest_rank(&self.sorted(|stages| stages.of(stage)), 500)
+    /// The median of what `of` makes of their stages; `None` without requests.
+    pub(crate) fn median_of(&self, of: impl Fn(&Stages) -> u64) -> Option<u64> {
+        nearest_rank(&self.sorted(of), 500)
     }
 
     /// Calls `each` with every request's nanoseconds in a stage, for all stages that occur.
-    pub fn each(&self, mut each: impl FnMut(FlowStage, u64)) {
+    pub(crate) fn each(&self, mut each: impl FnMut(FlowStage, u64)) {
         for stage in FlowStage::ALL {
             let nanos = || self.requests.iter().map(|it| it.request.stages.of(stage));
             if nanos().any(|nanos| nanos > 0) {

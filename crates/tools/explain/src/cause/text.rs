@@ -7,9 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::judge::{Acquitted, CauseGroup, PartVerdict, RequestVerdict, SLOWER};
-use super::{Facts, FlowCause};
+use super::{Facts, FlowCause, Side};
 use crate::evidence::OwnHold;
-use crate::verdict::Side;
 
 /// What to do about a cause.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -1,3 +1,0 @@
-//! What fuzzers and ordinary tests do with any bytes: one function for each target.
-
-pub(crate) mod perf;

@@ -1,0 +1,93 @@
+//! Requests while they are followed, and what was seen and missed.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use flows::follower::{FlowFollower, FlowScope};
+use flows::record::TracedRequest;
+use rustix::time::{ClockId, clock_gettime};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// How often records are read: the kernel has room for a few thousand.
+pub(crate) const PAUSE: Duration = Duration::from_millis(20);
+
+/// What was followed, and what was not.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct Account {
+    /// The tracepoints in use.
+    pub(crate) tracepoints: Vec<&'static str>,
+    /// Tracepoints that this kernel lacks, and what is missing for it.
+    pub(crate) missing: Vec<(&'static str, &'static str)>,
+    /// Requests that have ended.
+    pub(crate) requests: u64,
+    /// Of these, those for whose record there was no room.
+    pub(crate) lost_records: u64,
+    /// Sockets for which there was no room.
+    pub(crate) lost_flows: u64,
+    /// For how long, in seconds.
+    pub(crate) elapsed_s: f64,
+    /// CPU time of this process meanwhile, in seconds.
+    pub(crate) own_cpu_s: f64,
+    /// By how much the stages of a request were longer than it at most, in microseconds.
+    pub(crate) excess_us: f64,
+}
+
+/// Requests, while they are followed.
+pub(crate) struct Following {
+    follower: FlowFollower,
+    began: Instant,
+    cpu_before: f64,
+    excess: u64,
+}
+
+impl Following {
+    /// Follows those of a scope from now on.
+    pub(crate) fn start(scope: &FlowScope, pid: Option<u32>) -> Result<Self> {
+        let mut follower = FlowFollower::open(scope, false)?;
+        if let Some(pid) = pid {
+            follower.follow(pid)?;
+        }
+        follower.start()?;
+        Ok(Self { follower, began: Instant::now(), cpu_before: cpu_s(), excess: 0 })
+    }
+
+    /// Waits a moment, and shows the requests that have ended since the last time.
+    pub(crate) fn step(&mut self, mut each: impl FnMut(TracedRequest)) {
+        std::thread::sleep(PAUSE);
+        let excess = &mut self.excess;
+        self.follower.read(|mut request| {
+            *excess = request.settle().max(*excess);
+            each(request);
+        });
+    }
+
+    /// For how long, in seconds.
+    pub(crate) fn elapsed_s(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
+
+    /// Shows the last requests, and ends.
+    pub(crate) fn finish(mut self, each: impl FnMut(TracedRequest)) -> Account {
+        let elapsed_s = self.elapsed_s();
+        self.step(each);
+        let counts = self.follower.counts();
+        let missing = self.follower.missing().iter().map(|it| (it.tracepoint, it.effect));
+        Account {
+            tracepoints: self.follower.tracepoints(),
+            missing: missing.collect(),
+            requests: counts.requests,
+            lost_records: counts.lost_records,
+            lost_flows: counts.lost_flows,
+            elapsed_s,
+            own_cpu_s: cpu_s() - self.cpu_before,
+            excess_us: self.excess as f64 / 1e3,
+        }
+    }
+}
+
+/// CPU time of this process so far, in seconds.
+fn cpu_s() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
