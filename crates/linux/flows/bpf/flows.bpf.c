@@ -119,8 +119,19 @@ MAP(empty, BPF_MAP_TYPE_PERCPU_ARRAY, 1, u32, struct flow);
 MAP(counters, BPF_MAP_TYPE_PERCPU_ARRAY, COUNTERS, u32, u64);
 struct { __uint(type, BPF_MAP_TYPE_RINGBUF); __uint(max_entries, 1 << 22); } records SEC(".maps");
 
-/* Set by the loader: what is looked at, and where. */
-const volatile u8 follow_all = 0, receives = 0;
+/* As src/histograms.rs reads them: of 2^10 ns and more, twice as long each; the last has no end. */
+enum { BUCKETS = 24, WHOLE = 31 };
+enum grouping { RECORDS, BY_DEVICE, BY_CGROUP };
+struct group { u64 id, role; };
+struct histograms {
+	u64 sums[STAGES];
+	u64 counts[STAGES][BUCKETS];
+};
+MAP(histograms, BPF_MAP_TYPE_PERCPU_HASH, 1, struct group, struct histograms);
+MAP(no_histograms, BPF_MAP_TYPE_PERCPU_ARRAY, 1, u32, struct histograms);
+
+/* Set by the loader: what is looked at, where, and what becomes of it. */
+const volatile u8 follow_all = 0, receives = 0, grouping = RECORDS, follow_udp = 1;
 const volatile u64 cgroup = 0;
 const volatile u32 cgroup_level = 0, loader = 0, namespace = 0;
 const volatile u8 calls[CALLS] = {};
@@ -309,11 +320,51 @@ static __always_inline void see_tcp(struct request *r, struct tcp_sock *tp)
 	r->nodelay = BPF_CORE_READ_BITFIELD_PROBED(tp, nonagle) & 1;
 }
 
+static __always_inline void put(struct histograms *h, u32 stage, u64 nanos)
+{
+	u64 rest = nanos >> 10;
+	u32 bucket = 0;
+	for (u32 bits = 16; bits; bits >>= 1)
+		if (rest >> bits) {
+			bucket += bits;
+			rest >>= bits;
+		}
+	bucket += rest;
+	h->sums[stage & (STAGES - 1)] += nanos;
+	h->counts[stage & (STAGES - 1)][bucket < BUCKETS ? bucket : BUCKETS - 1]++;
+}
+
+static __noinline int into_histograms(struct request *r)
+{
+	if (!r)
+		return 0;
+	struct group group = { .id = grouping == BY_DEVICE ? r->device : r->cgroup, .role = r->role };
+	struct histograms *h = bpf_map_lookup_elem(&histograms, &group);
+	if (!h) {
+		u32 zero = 0;
+		struct histograms *none = bpf_map_lookup_elem(&no_histograms, &zero);
+		if (none)
+			bpf_map_update_elem(&histograms, &group, none, BPF_NOEXIST);
+		h = bpf_map_lookup_elem(&histograms, &group);
+	}
+	if (!h) {
+		count(LOST_RECORDS);
+		return 0;
+	}
+	for (u32 stage = 0; stage < WHOLE; stage++)
+		if (r->stages[stage])
+			put(h, stage, r->stages[stage]);
+	put(h, WHOLE, r->end - r->begin);
+	return 0;
+}
+
 static __noinline int emit(struct flow *f)
 {
 	if (!f || !f->ended || f->r.end <= f->r.begin)
 		return 0;
 	count(REQUESTS);
+	if (grouping != RECORDS)
+		return into_histograms(&f->r);
 	if (f->r.protocol == TCP)
 		see_tcp(&f->r, (void *)f->sk);
 	struct request *r = bpf_ringbuf_reserve(&records, sizeof *r, 0);
@@ -473,6 +524,9 @@ static __noinline int see_held(struct flow *f)
 		f->held = CONGESTION_WINDOW;
 	else if (unsent < mss && flight && !(nonagle & 3))
 		f->held = NAGLE;
+	else if (flight && BPF_CORE_READ_BITFIELD_PROBED(tp, is_cwnd_limited))
+		/* There is room for less than is worth a packet (tcp_tso_should_defer()). */
+		f->held = CONGESTION_WINDOW;
 	else
 		f->held = PACING;
 	return 0;
@@ -602,7 +656,8 @@ static __always_inline struct sock *socket_of(u32 fd)
 	struct sock *sk = BPF_CORE_READ(socket, sk);
 	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);
 	u16 protocol = BPF_CORE_READ(sk, sk_protocol);
-	return (family == 2 || family == 10) && (protocol == TCP || protocol == UDP) ? sk : 0;
+	bool is_one = protocol == TCP || (protocol == UDP && follow_udp);
+	return (family == 2 || family == 10) && is_one ? sk : 0;
 }
 
 /* Registers of the two architectures: what the kernel does not have is not read. */
@@ -726,7 +781,7 @@ int BPF_PROG(queue, struct sk_buff *skb)
 	struct flow *f = flow_of(key);
 	if (!f) {
 		/* The first datagram of a socket. */
-		if (sk->sk_protocol != UDP || !(f = follow(key)))
+		if (sk->sk_protocol != UDP || !follow_udp || !(f = follow(key)))
 			return 0;
 	}
 	u64 now = bpf_ktime_get_ns();

@@ -66,7 +66,7 @@ struct tcp_sock {
 	struct minmax rtt_min;
 	struct tcp_options_received rx_opt;
 	struct rb_root out_of_order_queue;
-	u8 nonagle : 4;
+	u8 nonagle : 4, is_cwnd_limited : 1;
 };
 
 /* Packets. */

@@ -1,15 +1,18 @@
 //! Loads the kernel side, and reads what it records.
 
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
 use aya::programs::Program;
-use aya::{Btf, Ebpf, EbpfLoader, include_bytes_aligned};
+use aya::programs::tp_btf::BtfTracePointLinkId;
+use aya::{Btf, Ebpf, EbpfLoader, Pod, include_bytes_aligned};
 use aya_obj::btf::BtfKind;
 
 use super::FlowError;
+use crate::histograms::{self, FlowGrouping, StageHistogram};
 use crate::record::TracedRequest;
 use crate::{calls, raw};
 
@@ -21,6 +24,17 @@ const FIRST_NAMESPACE: u32 = 0xEFFF_FFFC;
 
 /// What the kernel side counts, in the order of its `enum counter`.
 const COUNTERS: u32 = 3;
+
+/// Groups that have histograms, at most: pairs of a device or a cgroup and a role.
+const GROUPS: u32 = 256;
+
+/// Room for records that are not read yet, in bytes: ten thousand.
+const ROOM: u32 = 1 << 22;
+
+/// Words of eight bytes in `struct flow` of `bpf/flows.bpf.c`.
+const FLOW_WORDS: usize = 140;
+/// The same of `struct thread`.
+const THREAD_WORDS: usize = 9;
 
 /// Whose requests are followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +48,9 @@ pub enum FlowScope {
     Cgroup(PathBuf),
     /// What all programs of this machine receive.
     Received,
+    /// All requests of this machine. They are put into histograms
+    /// ([`FlowFollower::histograms`]), and shown one by one no more.
+    Everything(FlowGrouping),
 }
 
 /// A tracepoint that the kernel does not have.
@@ -104,6 +121,7 @@ pub struct FlowFollower {
     ring: RingBuf<MapData>,
     hooks: Vec<(&'static str, &'static str)>,
     missing: Vec<MissingHook>,
+    links: Vec<(&'static str, BtfTracePointLinkId)>,
     last_id: u64,
 }
 
@@ -120,11 +138,12 @@ impl FlowFollower {
             return Err(FlowError::NoTypes);
         }
         let btf = Btf::from_sys_fs().map_err(|cause| FlowError::Types(cause.to_string()))?;
-        let mut ebpf = load(scope, &btf)?;
         let has = |tracepoint: &str| {
             let name = format!("btf_trace_{tracepoint}");
             btf.id_by_type_name_kind(&name, BtfKind::Typedef).is_ok()
         };
+        let has_udp = RECEIVING.iter().all(|hook| hook.2.is_none() || has(hook.1));
+        let mut ebpf = load(scope, &btf, has_udp)?;
         let by_calls = by_calls || !WRITES.iter().all(|hook| has(hook.1));
         let mut wanted: Vec<Hook> = Vec::from(RECEIVING);
         if *scope != FlowScope::Received {
@@ -157,7 +176,7 @@ impl FlowFollower {
         hooks.push((switch, "sched_switch"));
         let ring = ebpf.take_map("records").ok_or(FlowError::NoMap("records"))?;
         let ring = RingBuf::try_from(ring).map_err(|cause| FlowError::Map(cause.to_string()))?;
-        Ok(Self { ebpf, ring, hooks, missing, last_id: 0 })
+        Ok(Self { ebpf, ring, hooks, missing, links: Vec::new(), last_id: 0 })
     }
 
     /// Follows what process `pid`, as numbered in this process's namespace, does from now on.
@@ -168,16 +187,53 @@ impl FlowFollower {
         targets.insert(pid, 1, 0).map_err(|cause| FlowError::Map(cause.to_string()))
     }
 
-    /// Begins to follow.
+    /// Begins to follow, or goes on with it.
     pub fn start(&mut self) -> Result<(), FlowError> {
         for (name, tracepoint) in &self.hooks {
             let attached = match self.ebpf.program_mut(name) {
                 Some(Program::BtfTracePoint(program)) => program.attach(),
                 _ => return Err(FlowError::NoTracepoint(tracepoint)),
             };
-            attached.map_err(|cause| FlowError::Attach(tracepoint, cause.to_string()))?;
+            let link =
+                attached.map_err(|cause| FlowError::Attach(tracepoint, cause.to_string()))?;
+            self.links.push((name, link));
         }
         Ok(())
+    }
+
+    /// Stops until [`FlowFollower::start`]: nothing costs anything meanwhile. What requests that
+    /// are under way wait for then is not known afterwards, so they are forgotten.
+    pub fn stop(&mut self) -> Result<(), FlowError> {
+        for (name, link) in self.links.drain(..) {
+            if let Some(Program::BtfTracePoint(program)) = self.ebpf.program_mut(name) {
+                program.detach(link).map_err(|cause| FlowError::Attach(name, cause.to_string()))?;
+            }
+        }
+        self.clear::<u64, FLOW_WORDS>("flows")?;
+        self.clear::<u32, THREAD_WORDS>("threads")
+    }
+
+    fn clear<K: Pod, const WORDS: usize>(&mut self, name: &'static str) -> Result<(), FlowError> {
+        let map = self.ebpf.map_mut(name).ok_or(FlowError::NoMap(name))?;
+        let mut map: HashMap<_, K, [u64; WORDS]> =
+            HashMap::try_from(map).map_err(|cause| FlowError::Map(cause.to_string()))?;
+        let keys: Vec<K> = map.keys().filter_map(Result::ok).collect();
+        // What a program of the kernel side that still runs has removed is gone as well.
+        keys.iter().for_each(|key| drop(map.remove(key)));
+        Ok(())
+    }
+
+    /// Has the kernel measure what the programs cost, as long as the result lives; see
+    /// [`FlowFollower::cost`].
+    pub fn measure_cost() -> Result<OwnedFd, FlowError> {
+        aya::sys::enable_stats(aya::sys::Stats::RunTime)
+            .map(Into::into)
+            .map_err(|cause| FlowError::Map(cause.to_string()))
+    }
+
+    /// The histograms of [`FlowScope::Everything`].
+    pub fn histograms(&self) -> Result<Vec<StageHistogram>, FlowError> {
+        histograms::read(&self.ebpf)
     }
 
     /// Shows the requests that have ended since the last time.
@@ -215,7 +271,8 @@ impl FlowFollower {
     }
 
     /// How often each program has run and for how many nanoseconds in all, by its tracepoint; zeros
-    /// unless the kernel counts (`sysctl kernel.bpf_stats_enabled=1`).
+    /// unless the kernel measures it ([`FlowFollower::measure_cost`], or `sysctl
+    /// kernel.bpf_stats_enabled=1`).
     pub fn cost(&self) -> Vec<(&'static str, u64, u64)> {
         let info = |name: &str| match self.ebpf.program(name)? {
             Program::BtfTracePoint(program) => program.info().ok(),
@@ -230,7 +287,7 @@ impl FlowFollower {
 }
 
 /// Reads the object, and says what is to be looked at.
-fn load(scope: &FlowScope, btf: &Btf) -> Result<Ebpf, FlowError> {
+fn load(scope: &FlowScope, btf: &Btf, has_udp: bool) -> Result<Ebpf, FlowError> {
     let namespace = fs::metadata("/proc/self/ns/pid")
         .map_err(|cause| FlowError::Read("/proc/self/ns/pid".into(), cause))?
         .ino() as u32;
@@ -240,8 +297,13 @@ fn load(scope: &FlowScope, btf: &Btf) -> Result<Ebpf, FlowError> {
         FlowScope::Cgroup(path) => cgroup_of(path)?,
         _ => (0, 0),
     };
-    let everything = u8::from(*scope == FlowScope::Received);
-    let calls = calls::table();
+    let receives = u8::from(*scope == FlowScope::Received);
+    let (grouping, groups, room) = match scope {
+        FlowScope::Everything(grouping) => (*grouping as u8, GROUPS, 4_096),
+        _ => (0, 1, ROOM),
+    };
+    let everything = u8::from(receives != 0 || grouping != 0);
+    let (calls, udp) = (calls::table(), u8::from(has_udp));
     let object = include_bytes_aligned!("../bpf/flows.bpf.o");
     EbpfLoader::new()
         .btf(Some(btf))
@@ -250,8 +312,12 @@ fn load(scope: &FlowScope, btf: &Btf) -> Result<Ebpf, FlowError> {
         .override_global("cgroup", &cgroup, true)
         .override_global("cgroup_level", &level, true)
         .override_global("follow_all", &everything, true)
-        .override_global("receives", &everything, true)
+        .override_global("receives", &receives, true)
+        .override_global("grouping", &grouping, true)
+        .override_global("follow_udp", &udp, true)
         .override_global("calls", &calls, true)
+        .map_max_entries("histograms", groups)
+        .map_max_entries("records", room)
         .load(object)
         .map_err(|cause| refused(&cause))
 }

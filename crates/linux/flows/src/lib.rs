@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 mod calls;
 pub mod follower;
+pub mod histograms;
 mod raw;
 pub mod record;
 

@@ -1,0 +1,106 @@
+//! Stages of all requests of this machine as histograms, which the kernel side keeps.
+
+use aya::Ebpf;
+use aya::maps::PerCpuHashMap;
+
+use crate::FlowError;
+use crate::record::{FlowRole, FlowStage};
+
+/// Stages of a group, and buckets of each, as `struct histograms` of `bpf/flows.bpf.c` has them.
+const STAGES: usize = 32;
+const BUCKETS: usize = 24;
+/// The place of whole requests among the stages.
+const WHOLE: usize = 31;
+
+/// What requests are grouped by, as its `enum grouping` has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum FlowGrouping {
+    /// By the index of the device that the last packet came by.
+    Device = 1,
+    /// By the number of the cgroup of the program.
+    Cgroup = 2,
+}
+
+/// How long a stage has taken in the requests of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StageHistogram {
+    /// The index of the device, or the number of the cgroup.
+    pub group: u64,
+    /// This host's side of the requests.
+    pub role: FlowRole,
+    /// Which stage; `None`: the whole of the requests.
+    pub stage: Option<FlowStage>,
+    /// All of it, in nanoseconds.
+    pub sum: u64,
+    /// How many were longer than the bound before and not longer than the one of the same place
+    /// ([`bounds`]); the last has no bound.
+    pub counts: [u64; BUCKETS],
+}
+
+/// Upper bounds of all buckets but the last, in nanoseconds.
+pub fn bounds() -> [u64; BUCKETS - 1] {
+    std::array::from_fn(|bucket| 1 << (10 + bucket))
+}
+
+type Values = [u64; STAGES * (1 + BUCKETS)];
+
+/// Those of all groups that had requests.
+pub(crate) fn read(ebpf: &Ebpf) -> Result<Vec<StageHistogram>, FlowError> {
+    let map = ebpf.map("histograms").ok_or(FlowError::NoMap("histograms"))?;
+    let error = |cause: aya::maps::MapError| FlowError::Map(cause.to_string());
+    let map: PerCpuHashMap<_, [u64; 2], Values> = PerCpuHashMap::try_from(map).map_err(error)?;
+    let mut all = Vec::new();
+    for entry in map.iter() {
+        let ([group, role], processors) = entry.map_err(error)?;
+        let mut values = [0; STAGES * (1 + BUCKETS)];
+        for processor in processors.iter() {
+            for (sum, value) in values.iter_mut().zip(processor) {
+                *sum += value;
+            }
+        }
+        all.extend(of_group(group, role, &values));
+    }
+    Ok(all)
+}
+
+fn of_group(group: u64, role: u64, values: &Values) -> Vec<StageHistogram> {
+    let role = match role {
+        0 => FlowRole::Asks,
+        1 => FlowRole::Answers,
+        _ => FlowRole::Receives,
+    };
+    let (sums, counts) = values.split_at(STAGES);
+    let places = FlowStage::ALL.into_iter().map(|stage| (Some(stage), stage as usize));
+    let one = |(stage, place): (Option<FlowStage>, usize)| {
+        let counts = counts[place * BUCKETS..][..BUCKETS].try_into().unwrap_or([0; BUCKETS]);
+        StageHistogram { group, role, stage, sum: sums[place], counts }
+    };
+    let all = places.chain([(None, WHOLE)]).map(one);
+    all.filter(|histogram| histogram.counts.iter().any(|count| *count > 0)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_and_the_whole_are_found_at_their_places() {
+        let mut values = [0; STAGES * (1 + BUCKETS)];
+        values[FlowStage::Nagle as usize] = 5_000;
+        values[STAGES + FlowStage::Nagle as usize * BUCKETS + 2] = 1;
+        values[WHOLE] = 9_000;
+        values[STAGES + WHOLE * BUCKETS + BUCKETS - 1] = 1;
+        let all = of_group(7, 1, &values);
+        let found: Vec<_> = all.iter().map(|it| (it.group, it.role, it.stage, it.sum)).collect();
+        let of = |stage, sum| (7, FlowRole::Answers, stage, sum);
+        assert_eq!(found, [of(Some(FlowStage::Nagle), 5_000), of(None, 9_000)]);
+        assert_eq!((all[0].counts[2], all[1].counts[BUCKETS - 1]), (1, 1));
+    }
+
+    #[test]
+    fn bounds_double() {
+        let bounds = bounds();
+        assert_eq!((bounds[0], bounds[1], bounds[22]), (1_024, 2_048, 1 << 32));
+    }
+}
