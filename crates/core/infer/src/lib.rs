@@ -3,6 +3,7 @@
 
 mod adaptive;
 mod apart;
+mod clumps;
 mod deferral;
 mod direction;
 mod edge;
@@ -25,6 +26,7 @@ mod verdict;
 mod waking;
 mod words;
 
+pub use clumps::{ClumpEvidence, Clumping, Clumps};
 pub use judge::{judge, judge_varied};
 pub use measured::{Far, MeasuredTrain, Probe};
 pub use plan::{Abilities, Plan};

@@ -147,6 +147,14 @@ impl Groups {
     }
 }
 
+/// A number that the flow of a packet with these headers has, and hardly another one.
+pub(crate) fn flow_number(headers: &Result<Headers, Malformed>) -> u64 {
+    let Ok(headers) = headers else { return 0 };
+    let protocol = headers.protocol().unwrap_or(0);
+    let ports = headers.ports().unwrap_or((headers.ether_type(), 0));
+    hash(&Key::Flow(protocol, ports, *headers.addresses()))
+}
+
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use base::time::Instant;
 use capture::Counts;
+use infer::Clumping;
 
 use crate::arrival::Arrival;
 use crate::grid::Grid;
@@ -39,6 +40,8 @@ pub struct Prediction {
     pub counts: CaptureCounts,
     /// What its stamps are worth.
     pub stamps: Stamps,
+    /// What the stamps tell of the hold that packets went through.
+    pub clumping: Clumping,
     /// What was in force, where the capture has the hold of each packet.
     pub recorded: Option<SettingOutcome>,
     /// Each setting that was asked for.

@@ -104,10 +104,11 @@ pub fn propose(
     }
     let worth = |it: &Proposal| it.saved_us_per_interrupt.unwrap_or(f64::INFINITY);
     let order = |a: &Proposal, b: &Proposal| {
-        worth(b).total_cmp(&worth(a)).then(b.saved_s_per_s.total_cmp(&a.saved_s_per_s))
+        let saved = b.saved_s_per_s.total_cmp(&a.saved_s_per_s);
+        worth(b).total_cmp(&worth(a)).then(saved).then(b.lane.is_some().cmp(&a.lane.is_some()))
     };
     proposals.sort_by(order);
-    // Of rules that mark the same the first, which is the simplest, is enough.
+    // Of rules that mark the same one is enough: one for filters of NICs, or else the simplest.
     let effect = |it: &Proposal| (it.marked, it.more_interrupts_per_s, it.saved_s_per_s);
     proposals.dedup_by(|later, kept| effect(later) == effect(kept));
     Ok(proposals)

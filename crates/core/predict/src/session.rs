@@ -7,13 +7,14 @@ use core::net::IpAddr;
 
 use base::time::Instant;
 use capture::{Interface, Owner, Packet, ReadError, Reader, Sure};
+use infer::Clumps;
 use nic::lanes::LaneError;
 use nic::marker::Rules;
 use nic::moderation::{Moderation, TimerKind};
 
 use crate::arrival::{Arrival, Sample};
 use crate::grid::Grid;
-use crate::group::{By, Groups};
+use crate::group::{By, Groups, flow_number};
 use crate::prediction::{Prediction, Quality, Stamps};
 use crate::proposal::propose;
 use crate::recorded::RecordedHolds;
@@ -116,6 +117,7 @@ struct Arrivals {
     last: Instant,
     spread: Option<Spread>,
     quality: Quality,
+    clumps: Clumps,
     sinks: Sinks,
 }
 
@@ -157,6 +159,7 @@ impl Session {
             last: Instant::ZERO,
             spread: None,
             quality: Quality::default(),
+            clumps: Clumps::default(),
             sinks,
         };
         Ok(Self { reader: Reader::new(), question, first: Some(Vec::new()), arrivals })
@@ -216,7 +219,8 @@ impl Session {
         }
         self.decide()?;
         let Self { reader, question, arrivals, .. } = self;
-        let Arrivals { owner, interface, last, mut spread, quality, mut sinks, .. } = arrivals;
+        let Arrivals { owner, interface, last, mut spread, quality, clumps, mut sinks, .. } =
+            arrivals;
         let whose = owner.decided().unwrap_or(Sure::All);
         if quality.arrivals == 0 {
             return Err(PredictError::NoArrivals(whose));
@@ -244,6 +248,7 @@ impl Session {
             is_sure: !matches!(whose, Sure::Either(..) | Sure::All),
             counts: (*reader.counts()).into(),
             stamps: Stamps::new(step_ns, spread.map(|it| (it.counts(), quality.arrivals))),
+            clumping: clumps.judge(),
             recorded: recorded.finish(lasted, &groups),
             settings,
             sampled: sampled.len() as u64,
@@ -259,6 +264,7 @@ impl Arrivals {
         if packet.interface != self.interface || !self.owner.received(packet) {
             return;
         }
+        self.clumps.add(packet.at_ns, flow_number(&packet.headers), packet.length);
         // What our own NIC has held is known exactly, so the arrival is.
         let hold_ns = packet.recorded.map_or(0, |recorded| recorded.hold_ns);
         let came_ns = packet.at_ns.saturating_sub(hold_ns);

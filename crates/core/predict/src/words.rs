@@ -78,10 +78,11 @@ impl Prediction {
         if self.interfaces.len() > 1 && self.interface.is_some() {
             lines.push(format!("Other interfaces (--interface NAME): {}.", self.others()));
         }
+        lines.push(self.clumping.in_words());
         lines.push(self.of_stamps());
         lines.push(
-            "Senders do not react here: one that waits for an answer would send later under a longer \
-             hold, so of closed loops holds and interrupts are upper bounds of what it would see."
+            "Senders do not react here: one that waits for an answer sends later under a longer hold. \
+             Of traffic that waits for the host, take the figures as those of the first round trip."
                 .into(),
         );
         lines

@@ -108,11 +108,11 @@ fn marks_and_lanes_spare_whom_their_rules_name() {
     assert_eq!(hold("lane:75", "tcp 80").1, 0.0);
     assert!(hold("delay:75", "tcp 80").1 > 60.0);
     let proposals = propose("delay:75".parse().unwrap(), &arrivals, &settings).unwrap();
-    let of = |rule: &str| proposals.iter().position(|it| it.rule == rule).unwrap();
-    assert!(of("tcp-port=80") < of("tcp-port=5001"), "{proposals:#?}");
-    let small = &proposals[of("tcp-psh & tcp-port=80 & length<=512")];
-    assert_eq!((small.lane.as_deref(), small.marked > 0.01), (None, true));
-    assert_eq!(proposals[of("tcp-port=80")].lane.as_deref(), Some("tcp-port=80"));
+    // The small rules mark the same, so one of them is left: the one for filters.
+    assert_eq!(proposals[0].rule, "tcp-port=80", "{proposals:#?}");
+    assert_eq!(proposals[0].lane.as_deref(), Some("tcp-port=80"));
+    assert!(proposals.iter().any(|it| it.rule == "tcp-port=5001"), "{proposals:#?}");
+    assert!(proposals.iter().all(|it| !it.rule.contains("psh")), "{proposals:#?}");
 }
 
 #[test]

@@ -24,11 +24,12 @@
 //!
 //! # Modules
 //!
-//! Private ones: `case`, `decoy`, `obstacle` (what is hidden), `world`, `path`, `receiver` (what
+//! Private ones: `captured` (captures instead of probes), `case`, `decoy`, `obstacle` (what is hidden), `world`, `path`, `receiver` (what
 //! plays it), `score`.
 
 #![forbid(unsafe_code)]
 
+mod captured;
 mod case;
 mod decoy;
 mod obstacle;
@@ -38,6 +39,7 @@ mod receiver;
 mod score;
 mod world;
 
+pub use captured::{CaptureDecoy, CaptureRating, CaptureScore, CapturedCase};
 pub use case::{Case, Deferral, Hold, ProbeKind};
 pub use decoy::Decoy;
 pub use obstacle::Obstacle;
