@@ -8,7 +8,7 @@ use super::wire::WireSpacing;
 use super::zone::{Visits, is_full_wire};
 
 /// Packets that ought to be in zones before something is said.
-const ENOUGH: f64 = 20.0;
+const ENOUGH: f64 = 50.0;
 /// The part of those that may be there all the same, where something holds.
 const HARDLY: f64 = 0.1;
 /// The part of those from which on nothing holds.
@@ -129,7 +129,8 @@ fn held(clumps: &[Clump], edge: Edge) -> Result<(Edge, ClumpEvidence), Clumping>
     }
     match visits.seen as f64 / visits.expected {
         part if part <= HARDLY => Ok((edge, evidence)),
-        part if part >= MANY => Err(Clumping::Free { evidence }),
+        // The edge is what a sender does. There may be shorter zones.
+        part if part >= MANY => Err(free(clumps)),
         _ => Err(Clumping::Unclear {
             why: "flows keep away from each other more than chance would have it, and less than a \
                   hold would; they may depend on each other, or on several queues",
