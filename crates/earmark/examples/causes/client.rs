@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use base::prng::Prng;
 use base::quantiles::nearest_rank;
 
-use crate::server::compute;
+use crate::server::{ANSWER, compute};
 
 /// Bytes of a record's header, as TLS has it: what a library reads first.
 const HEADER: usize = 5;
@@ -22,7 +22,7 @@ pub(crate) enum Ask {
     Halves,
     /// Computes that long before it reads the answer.
     Late(Duration),
-    /// So many bytes, after a pause of that length.
+    /// So many bytes, after a pause of that length; the answer is short.
     Idle(usize, Duration),
     /// In two records in two writes, with Nagle's algorithm; an answer's header is read first.
     Records,
@@ -49,7 +49,7 @@ impl Ask {
     fn size(self) -> usize {
         match self {
             Self::Plain(size) | Self::Idle(size, _) => size,
-            _ => 100,
+            _ => ANSWER,
         }
     }
 
@@ -85,7 +85,8 @@ pub(crate) fn run(to: &str, length: Duration, ask: Ask) -> io::Result<()> {
         }
         let header = if ask == Ask::Records { HEADER } else { 0 };
         stream.read_exact(&mut bytes[..header])?;
-        stream.read_exact(&mut bytes[header..])?;
+        let end = if let Ask::Idle(..) = ask { ANSWER } else { bytes.len() };
+        stream.read_exact(&mut bytes[header..end])?;
         times.push(began.elapsed().as_nanos());
     }
     times.sort_unstable();

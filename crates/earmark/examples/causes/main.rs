@@ -40,8 +40,10 @@ fn main() -> Result<()> {
         "filters" => {
             for number in 0..number(2)? {
                 let (device, high, low) = (text(1)?, number / 250, number % 250);
+                // A priority has room for 4095.
+                let priority = 1 + number / 4_000;
                 println!(
-                    "filter add dev {device} parent ffff: protocol ip prio 1 u32 match ip src \
+                    "filter add dev {device} parent ffff: protocol ip prio {priority} u32 match ip src \
                      1.2.{high}.{low}/32 classid 1:1"
                 );
             }

@@ -12,6 +12,9 @@ use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_s
 /// After this long without a request, a server that wakes up late is asleep.
 const DOZES_OFF: Duration = Duration::from_millis(1);
 
+/// Bytes of a short answer.
+pub(crate) const ANSWER: usize = 100;
+
 /// What a server does with each request before it answers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Serve {
@@ -33,7 +36,7 @@ pub(crate) enum Serve {
     Collect(Duration, Duration),
     /// Answers in two writes, with Nagle's algorithm.
     Halves,
-    /// Answers when so many bytes have come.
+    /// Answers when so many bytes have come, with 100 at most.
     Need(usize),
     /// Has buffers of so many bytes.
     Small(usize),
@@ -133,6 +136,7 @@ fn answer(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
             return Ok(());
         }
         work(shared, last, &mut random);
+        let length = if matches!(serve, Serve::Need(_)) { length.min(ANSWER) } else { length };
         let halves = if *serve == Serve::Halves { length / 2 } else { 0 };
         for part in [&bytes[..halves], &bytes[halves..length]] {
             if !part.is_empty() {

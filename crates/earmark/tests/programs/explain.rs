@@ -269,8 +269,8 @@ fn server__that_computes_or_is_late_to_read__is_named_so() {
         let one = served(&format!(
             "import select, socket, time
 def spin():
-    end = time.monotonic() + 0.03
-    while time.monotonic() < end: pass
+    end = time.thread_time() + 0.03
+    while time.thread_time() < end: pass
 s = socket.create_server(('127.0.0.1', PORT))
 c, _ = s.accept()
 while True:
@@ -280,7 +280,11 @@ while True:
     {after}
     c.sendall(d)"
         ));
-        assert_eq!(cause(&one), expected, "{one}");
+        let of_stage = stages(&one).into_iter().find(|(name, _)| *name == expected);
+        assert!(of_stage.is_some_and(|(_, us)| us >= 29_000.0), "{expected}: {one}");
+        // Others may have the processor for longer than that.
+        let named = [expected, "preempted", "wake-up"];
+        assert!(named.iter().any(|it| cause(&one) == it), "{expected}: {one}");
     }
 }
 

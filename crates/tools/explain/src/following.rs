@@ -42,9 +42,10 @@ pub(crate) struct Following {
 }
 
 impl Following {
-    /// Follows those of a scope from now on.
-    pub(crate) fn start(scope: &FlowScope, pid: Option<u32>) -> Result<Self> {
-        let mut follower = FlowFollower::open(scope, false)?;
+    /// Follows those of a scope from now on; `by_calls`: from the system call on, over UDP, too,
+    /// which costs all system calls of this machine a little.
+    pub(crate) fn start(scope: &FlowScope, pid: Option<u32>, by_calls: bool) -> Result<Self> {
+        let mut follower = FlowFollower::open(scope, by_calls)?;
         if let Some(pid) = pid {
             follower.follow(pid)?;
         }

@@ -86,7 +86,8 @@ pub fn explain(
     };
     let device = routes::device(local.ip(), to.ip());
     let packets = || device.as_deref().and_then(surroundings::packets);
-    let mut following = Following::start(&FlowScope::Processes, Some(std::process::id()))?;
+    let mut following =
+        Following::start(&FlowScope::Processes, Some(std::process::id()), settings.udp)?;
     let before = packets();
     let mut requests = Vec::new();
     let _ = go.send(device.as_deref().is_some_and(stamped::can));

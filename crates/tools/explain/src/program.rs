@@ -105,7 +105,7 @@ pub fn explain(
     print: impl FnOnce(&Explanation) -> Result<()>,
 ) -> Result<ExitStatus> {
     let program = words.first().context("name a program after --")?;
-    let mut following = Following::start(&FlowScope::Children, None)?;
+    let mut following = Following::start(&FlowScope::Children, None, false)?;
     let mut groups = Groups::default();
     // A signal from here on is the program's, too.
     let mut signals = Signals::watch()?;
@@ -184,7 +184,7 @@ pub fn explain_running(running: &Running, seconds: f64) -> Result<Explanation> {
         }
         Some(_) => {}
     };
-    let mut following = Following::start(&scope, pid)?;
+    let mut following = Following::start(&scope, pid, false)?;
     while following.elapsed_s() < seconds && !ctrl_c::is() {
         following.step(&mut add);
     }

@@ -24,6 +24,8 @@ pub(crate) const SLOWER: f64 = 1.5;
 const DELAYED_ACK_US: f64 = 35_000.0;
 /// The least retransmission timeout of Linux (`TCP_RTO_MIN`), in microseconds.
 const RTO_MIN_US: f64 = 200_000.0;
+/// After that long a first packet is sent again (`TCP_TIMEOUT_INIT`), in microseconds.
+const SYN_TIMEOUT_US: f64 = 1e6;
 /// The slow-start threshold of a connection that has lost nothing (`TCP_INFINITE_SSTHRESH`).
 const NO_SSTHRESH: u32 = 0x7fff_ffff;
 
@@ -207,6 +209,7 @@ impl<'a> RequestPart<'a> {
     ) -> (Vec<FlowCause>, Option<String>) {
         let only = |cause| (vec![cause], None);
         match stage {
+            FlowStage::Connect => self.connection(us),
             FlowStage::BetweenWrites => only(FlowCause::BetweenWrites),
             FlowStage::StackOut => only(FlowCause::StackOut),
             FlowStage::SendBuffer => only(FlowCause::SendBuffer),
@@ -252,6 +255,15 @@ impl<'a> RequestPart<'a> {
 
     fn min_rtt_us(&self) -> Option<f64> {
         self.median(|it| it.request.tcp?.min_rtt_us.map(f64::from))
+    }
+
+    /// A first packet that is not answered is sent again after a second.
+    fn connection(&self, us: f64) -> (Vec<FlowCause>, Option<String>) {
+        if us >= SYN_TIMEOUT_US {
+            let seen = "the first packet was not answered and sent again";
+            return (vec![FlowCause::Connection, FlowCause::Loss], Some(seen.to_owned()));
+        }
+        (vec![FlowCause::Connection], None)
     }
 
     /// Why the congestion window is small.

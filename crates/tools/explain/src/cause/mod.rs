@@ -53,7 +53,9 @@ pub enum Side {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlowCause {
-    /// The program does something between the writes of a request.
+    /// The connection is set up for the request.
+    Connection,
+    /// The program does something between the writes of a request, or before the first.
     BetweenWrites,
     /// This host's stack, on the way to the device.
     StackOut,
@@ -137,6 +139,7 @@ impl FlowCause {
             | Self::Loss
             | Self::FarLoss
             | Self::Reordering
+            | Self::Connection
             | Self::Way => Side::Between,
             _ => Side::Mine,
         }

@@ -36,6 +36,7 @@ fn causes(part: &super::PartVerdict) -> Vec<Vec<FlowCause>> {
 #[test]
 fn each_stage_that_has_one_cause_is_named_by_it() {
     for (stage, cause, side) in [
+        (FlowStage::Connect, FlowCause::Connection, Side::Between),
         (FlowStage::BetweenWrites, FlowCause::BetweenWrites, Side::Mine),
         (FlowStage::StackOut, FlowCause::StackOut, Side::Mine),
         (FlowStage::SendBuffer, FlowCause::SendBuffer, Side::Mine),
@@ -259,6 +260,13 @@ fn quota_and_frequency_are_named_where_they_were_seen() {
         (capped(Some(1.0)), capped(None)),
         (vec![FlowCause::Computes], vec![FlowCause::Computes])
     );
+}
+
+#[test]
+fn first_packet_without_an_answer_was_lost_or_dropped() {
+    let connect = |us| typical(&[(FlowStage::Connect, us)], &FACTS).remove(0);
+    assert_eq!(connect(999_999), [FlowCause::Connection]);
+    assert_eq!(connect(1_000_000), [FlowCause::Connection, FlowCause::Loss]);
 }
 
 #[test]
