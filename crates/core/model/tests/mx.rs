@@ -26,7 +26,7 @@ fn endpoint(host: usize, workload: &WorkloadSpec, bytes: u64, in_flight: usize) 
         config: Config { mtu: 9_000, ..Config::default() },
         peers: vec![1 - host],
         receives: (8, bytes),
-        program: Box::new(WorkloadProgram::new(driver, workload.connections(), in_flight)),
+        program: Box::new(WorkloadProgram::new(driver, (workload.connections(), 1), in_flight)),
     }
 }
 

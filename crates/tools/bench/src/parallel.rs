@@ -41,11 +41,11 @@ mod tests {
 
     use super::*;
     use crate::environment::Environment;
-    use crate::experiment::Plan;
+    use crate::experiment::{Experiment, Plan};
     use crate::options::Hosts;
-    use crate::slice::Slice;
+    use crate::slice::{PortRecord, Slice};
     use crate::sweep::Shard;
-    use crate::turns::Turns;
+    use crate::turns::{PlayedCase, Turns};
     use crate::world::fake;
     use crate::world::model::ModelWorld;
     use crate::world::{World, WorldKind};
@@ -77,17 +77,24 @@ mod tests {
 
     #[test]
     fn what_all_cores_play_is_what_one_plays() {
-        let mut run = fake::run(&["delay:75", "disabled", "throttle:125"]);
-        run.nic.hosts = Some(Hosts::Count(5));
-        (run.options.warmup, run.options.duration) = (Some(0.0), Some(0.01));
-        let turns = Turns::new(&run, WorldKind::Model, 0).unwrap();
-        let world = || ModelWorld::new(&run.nic).unwrap();
-        let play = |world: Box<dyn World>| {
-            turns.play(Shard::WHOLE, || Ok(world), &Progress::new(true)).unwrap().cases
-        };
-        let all = play(Box::new(world()));
-        assert_eq!(all, play(Box::new(OneThread(world()))));
-        assert_eq!(all.len() as u64, turns.cases());
-        assert!(all.iter().all(|case| case.turns[0].as_ref().unwrap().nic.ports.len() == 5));
+        for experiment in [Experiment::TcpRr, Experiment::MxPingpong] {
+            let mut run = fake::run(&["delay:75", "disabled", "throttle:125"]);
+            run.experiment = experiment;
+            run.nic.hosts = Some(Hosts::Count(5));
+            (run.options.warmup, run.options.duration) = (Some(0.0), Some(0.01));
+            let turns = Turns::new(&run, WorldKind::Model, 0).unwrap();
+            let world = || ModelWorld::new(&run.nic).unwrap();
+            let play = |world: Box<dyn World>| {
+                turns.play(Shard::WHOLE, || Ok(world), &Progress::new(true)).unwrap().cases
+            };
+            let all = play(Box::new(world()));
+            assert_eq!(all, play(Box::new(OneThread(world()))));
+            assert_eq!(all.len() as u64, turns.cases());
+            let ports = |case: &PlayedCase| case.turns[0].as_ref().unwrap().nic.ports.clone();
+            let takes = |ports: Vec<PortRecord>| {
+                ports.len() == 5 && ports.iter().all(|port| !port.interrupts.is_empty())
+            };
+            assert!(all.iter().all(|case| takes(ports(case))), "{}", experiment.name());
+        }
     }
 }

@@ -25,6 +25,7 @@ pub struct WorkloadProgram {
     pub driver: WorkloadDriver,
     /// Peers and match information, by the number of the connection.
     connections: Vec<(usize, u64)>,
+    numbers: BTreeMap<(usize, u64), ConnectionId>,
     /// Messages that may be on their way before a sender has a backlog; 0: not limited.
     in_flight: usize,
     /// Those whose end is recorded, by number: their connections, and when they were handed over.
@@ -35,12 +36,19 @@ pub struct WorkloadProgram {
 }
 
 impl WorkloadProgram {
-    /// A program that talks to the first of its peers through so many connections, a server
-    /// through those that come.
-    pub fn new(driver: WorkloadDriver, connections: usize, in_flight: usize) -> Self {
+    /// A program that talks to so many peers in turn through so many connections, a server through
+    /// those that come.
+    pub fn new(
+        driver: WorkloadDriver,
+        (connections, peers): (usize, usize),
+        in_flight: usize,
+    ) -> Self {
+        let connection = |number| (number % peers.max(1), number as u64);
+        let connections: Vec<_> = (0..connections).map(connection).collect();
         Self {
             driver,
-            connections: (0..connections as u64).map(|number| (0, number)).collect(),
+            numbers: connections.iter().copied().zip(0..).collect(),
+            connections,
             in_flight,
             sends: BTreeMap::new(),
             sending: (0, 0),
@@ -52,8 +60,7 @@ impl WorkloadProgram {
     pub const KEEPS: usize = HEAD;
 
     fn connection(&mut self, of: (usize, u64)) -> ConnectionId {
-        let known = self.connections.iter().position(|known| *known == of);
-        known.unwrap_or_else(|| {
+        *self.numbers.entry(of).or_insert_with(|| {
             self.connections.push(of);
             self.connections.len() - 1
         })

@@ -21,7 +21,7 @@ pub enum Pattern {
     AllToAll,
 }
 
-/// The experiments that may have many hosts: all of IP whose programs come from one workload.
+/// The experiments that may have many hosts: all whose programs come from one workload.
 pub const MANY: &[Experiment] = &[
     Experiment::TcpRr,
     Experiment::UdpRr,
@@ -29,6 +29,10 @@ pub const MANY: &[Experiment] = &[
     Experiment::LoadedServer,
     Experiment::Bulk,
     Experiment::Pps,
+    Experiment::MxPingpong,
+    Experiment::MxStream,
+    Experiment::MxLargeAnatomy,
+    Experiment::MxMisorder,
 ];
 
 /// Hosts of a model.
@@ -42,6 +46,12 @@ const MAX_OF_HOST: usize = 28_000;
 
 /// Connections of TCP: each has four buffers of 32 KiB and more.
 const MAX_TCP: usize = 20_000;
+
+/// Peers of endpoints of MX: each has a window of frames and of requests.
+const MAX_MX: usize = 100_000;
+
+/// Endpoints of MX of a host that send: a byte numbers them, and others have some.
+const MAX_ENDPOINTS: usize = 200;
 
 /// How many hosts an experiment has, and who talks on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -168,11 +178,12 @@ fn check_connections(players: &[Player], crowd: &Crowd) -> Result<()> {
         Role::Program(_) => None,
     });
     let mut of_hosts = vec![0; crowd.hosts];
-    let mut tcp = 0;
+    let (mut tcp, mut mx) = (0, 0);
     for (host, agent) in agents {
         let connections = agent.workload.connections();
         of_hosts[host] += connections;
         tcp += if agent.transport() == Transport::Tcp { connections } else { 0 };
+        mx += if agent.transport() == Transport::Mx { connections } else { 0 };
     }
     let most = of_hosts.into_iter().max().unwrap_or_default();
     ensure!(
@@ -184,6 +195,16 @@ fn check_connections(players: &[Player], crowd: &Crowd) -> Result<()> {
         tcp <= MAX_TCP,
         "there would be {tcp} connections of TCP, and at most {MAX_TCP} are modelled; give fewer \
          --hosts, --processes or --clients, or an experiment over UDP"
+    );
+    ensure!(
+        mx <= MAX_MX,
+        "there would be {mx} pairs of endpoints of MX, and at most {MAX_MX} are modelled; give \
+         fewer --hosts, --processes or --clients"
+    );
+    ensure!(
+        mx == 0 || crowd.processes <= MAX_ENDPOINTS,
+        "--processes {}: a host has at most {MAX_ENDPOINTS} endpoints of MX",
+        crowd.processes
     );
     Ok(())
 }
@@ -242,6 +263,7 @@ mod tests {
         let many = Hosts::Count(1_000);
         assert_eq!(asked(model, many, None, Some(10))(Experiment::UdpRr).unwrap(), 9_991);
         assert_eq!(asked(model, many, all, Some(9))(Experiment::UdpRr).unwrap(), 10_000);
+        assert_eq!(asked(model, many, None, Some(10))(Experiment::MxStream).unwrap(), 9_991);
         for (world, hosts, pattern, processes, experiment, words) in [
             (WorldKind::Live, many, None, None, Experiment::UdpRr, "only the model has more"),
             (model, Hosts::Uml, None, None, Experiment::UdpRr, "say how many"),
@@ -249,6 +271,8 @@ mod tests {
             (model, many, None, Some(11), Experiment::UdpRr, "give --processes 10"),
             (model, Hosts::Count(4), all, Some(4), Experiment::UdpRr, "share 3 peers"),
             (model, many, all, None, Experiment::TcpRr, "at most 20000 are modelled"),
+            (model, many, all, None, Experiment::MxPingpong, "at most 100000 are modelled"),
+            (model, Hosts::Count(9), None, Some(201), Experiment::MxPingpong, "at most 200 "),
         ] {
             let error = asked(world, hosts, pattern, processes)(experiment).unwrap_err();
             assert!(error.to_string().contains(words), "{error}");

@@ -5,6 +5,8 @@
 //! Of Linux's own protocols there is a small TCP, so what depends on Linux's is for the virtual
 //! world.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use ::mx::config::Config;
 use ::mx::wire::ETHER_TYPE;
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -267,18 +269,13 @@ impl ModelWorld {
             cores[*host] += 1;
             match role {
                 Role::Agent(_, spec) if is_mx(role) => {
-                    endpoints.push(endpoint(place, spec, &self.machine)?);
+                    endpoints.push(endpoint(place, (spec, peers.len()), &self.machine)?);
                 }
                 Role::Agent(_, spec) => programs.push(agent(place, peers, spec)?),
                 Role::Program(words) => programs.push(memcached(place, words)?),
             }
         }
-        // An endpoint talks to that of its number on the other host.
-        let places: Vec<_> = endpoints.iter().map(|it| (it.endpoint, it.host)).collect();
-        for (endpoint, (number, host)) in endpoints.iter_mut().zip(&places) {
-            endpoint.peers =
-                places.iter().position(|it| *it == (*number, 1 - host)).into_iter().collect();
-        }
+        join(&mut endpoints, plan.players.iter().filter(|player| is_mx(&player.role)));
         let mx = mx::stacks(plan.hosts, &self.machine, endpoints)?;
         let net = net::stacks(plan.hosts, plan.seed, programs);
         let joined = |(mx, net)| Joined::new(mx, net, ETHER_TYPE);
@@ -342,10 +339,31 @@ fn busy_since(busy: Busy, earlier: Busy) -> [u64; Activity::ALL.len()] {
     })
 }
 
-/// The endpoint of an agent, and its program.
+/// Gives endpoints of these players, servers first, their peers: a client talks to the server of
+/// its number on each of its hosts. Of those with one number on a host, later ones get others.
+fn join<'a>(endpoints: &mut [EndpointSpec], players: impl Iterator<Item = &'a Player>) {
+    let mut servers = BTreeMap::new();
+    let mut taken = BTreeSet::new();
+    for (at, player) in players.enumerate() {
+        let (host, number) = (player.host, endpoints[at].endpoint);
+        if player.server {
+            servers.insert((host, number), at);
+        }
+        for to in player.peers.iter().filter_map(|peer| servers.get(&(*peer, number))) {
+            endpoints[at].peers.push(*to);
+            endpoints[*to].peers.push(at);
+        }
+        let free = |number: &u8| !taken.contains(&(host, *number));
+        let number = [number].into_iter().chain(1..=u8::MAX).find(free).unwrap_or(number);
+        taken.insert((host, number));
+        endpoints[at].endpoint = number;
+    }
+}
+
+/// The endpoint of an agent with so many peers, and its program.
 fn endpoint(
     (host, core): (usize, usize),
-    spec: &AgentSpec,
+    (spec, peers): (&AgentSpec, usize),
     machine: &Machine,
 ) -> Result<EndpointSpec> {
     let (_, settings) = spec.mx().map_err(NotMeasured)?;
@@ -357,7 +375,7 @@ fn endpoint(
     let places = (ROOM_BYTES / bytes.max(1)).clamp(*PLACES.start(), *PLACES.end());
     let driver = driver(spec, WorkloadProgram::KEEPS);
     let connections = spec.workload.connections();
-    let program = WorkloadProgram::new(driver, connections, in_flight as usize);
+    let program = WorkloadProgram::new(driver, (connections, peers), in_flight as usize);
     Ok(EndpointSpec {
         host,
         core,

@@ -17,7 +17,7 @@ mod program;
 mod setup;
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::any::Any;
 use core::mem::{replace, take};
@@ -79,8 +79,9 @@ pub enum MxAction {
 struct Channel {
     engine: Endpoint<SizedMessage, SizedMessage>,
     number: u8,
-    /// Addresses of those it talks to, with its names for them.
+    /// Its names for those it talks to, and their numbers by name.
     peers: Vec<PeerId>,
+    numbers: BTreeMap<PeerId, usize>,
     program: Box<dyn MxProgram>,
     ring: VecDeque<(Kind, Frame)>,
     local: LocalInbox,
@@ -189,7 +190,7 @@ impl Channel {
     fn ended(&mut self, now: Instant, event: &Event<SizedMessage>) {
         match event {
             Event::Received(_, status, place) => {
-                let peer = self.peers.iter().position(|peer| Some(*peer) == status.peer);
+                let peer = status.peer.and_then(|peer| self.numbers.get(&peer).copied());
                 let message = SizedMessage { length: status.length, head: place.head };
                 self.program.received(now, peer.unwrap_or_default(), status.match_info, message);
                 if status.context == STANDING {

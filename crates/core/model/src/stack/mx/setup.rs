@@ -1,6 +1,6 @@
 //! Endpoints before the beginning: made, connected, with receives posted.
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use base::time::{Duration, Instant};
@@ -51,6 +51,7 @@ pub fn stacks(
             engine,
             number: spec.endpoint,
             peers: Vec::new(),
+            numbers: BTreeMap::new(),
             program: spec.program,
             ring: VecDeque::new(),
             local: LocalInbox::new(count > 0),
@@ -73,7 +74,8 @@ pub fn stacks(
 fn connect(stacks: &mut [MxStack], names: &[(usize, usize, Vec<usize>)], addresses: &[Address]) {
     let now = Instant::ZERO;
     for (host, channel, peers) in names {
-        let Channel { engine, peers: known, local, .. } = &mut stacks[*host].channels[*channel];
+        let Channel { engine, peers: known, numbers, local, .. } =
+            &mut stacks[*host].channels[*channel];
         for (of, process, _) in peers.iter().map(|to| &names[*to]) {
             local.add_peer((of == host).then_some(*process));
         }
@@ -81,7 +83,9 @@ fn connect(stacks: &mut [MxStack], names: &[(usize, usize, Vec<usize>)], address
         known.extend(
             peers.iter().filter_map(|to| engine.connect(now, addresses[*to], 0, second).ok()),
         );
+        numbers.extend(known.iter().copied().zip(0..));
     }
+    let places: BTreeMap<_, _> = addresses.iter().zip(names).collect();
     let mut frame = [0; 1 << 14];
     let mut was_quiet = false;
     while !was_quiet {
@@ -91,9 +95,8 @@ fn connect(stacks: &mut [MxStack], names: &[(usize, usize, Vec<usize>)], address
             {
                 was_quiet = false;
                 let from = stacks[*host].nic;
-                let to =
-                    addresses.iter().position(|it| it.nic == out.to && it.endpoint == out.endpoint);
-                let Some((host, channel, _)) = to.map(|to| &names[to]) else { continue };
+                let to = Address { nic: out.to, endpoint: out.endpoint };
+                let Some((host, channel, _)) = places.get(&to) else { continue };
                 let engine = &mut stacks[*host].channels[*channel].engine;
                 engine.handle_frame(now, from, &frame[..out.length]);
             }
