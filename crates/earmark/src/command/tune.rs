@@ -107,6 +107,9 @@ pub(crate) struct TuneArgs {
     /// such as "rx-usecs 50 rx-frames 32"
     #[arg(long, value_name = "SETTING", conflicts_with_all = ["max_usecs", "busy_poll", "knob", "trials"])]
     pub(crate) among: Vec<Text<Change>>,
+    /// Try this setting before others, too, and others named like this, such as those of `predict`
+    #[arg(long, value_name = "SETTING", conflicts_with = "among")]
+    pub(crate) first: Vec<Text<Change>>,
     /// Try every setting, in turns, so many times; it takes long
     #[arg(long, value_name = "ROUNDS", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) exhaustive: Option<u32>,
@@ -189,7 +192,8 @@ impl TuneArgs {
                 let wider = space.with_knob(before, *setting, values);
                 space = wider.map_err(|why| anyhow!("--knob: {why}"))?;
             }
-            return Ok(space);
+            let first: Vec<Change> = self.first.iter().map(|Text(change)| change.clone()).collect();
+            return Ok(space.with_first(before, &first));
         }
         let named: Vec<Change> = self.among.iter().map(|Text(change)| change.clone()).collect();
         Ok(Space::among(&named))
@@ -304,13 +308,16 @@ fn on_device(args: &TuneArgs, goal: Option<Goal>) -> Result<Recommendation> {
     lone::check(device, &Change(now.0.into_iter().collect()))?;
     let before = tunable(device, before);
     let space = args.space(&before, lone::may_wait(device, &before))?;
-    for Text(change) in &args.among {
-        check(device, change).with_context(|| format!("--among '{change}'"))?;
+    for (option, changes) in [("--among", &args.among), ("--first", &args.first)] {
+        for Text(change) in changes {
+            check(device, change).with_context(|| format!("{option} '{change}'"))?;
+        }
     }
     let knobs = args.knob.iter().flat_map(|Text(knob)| {
         knob.values.iter().map(|value| Change(vec![(knob.setting, value.clone())]))
     });
-    for change in args.among.iter().map(|Text(change)| change.clone()).chain(knobs) {
+    let named = args.among.iter().chain(&args.first).map(|Text(change)| change.clone());
+    for change in named.chain(knobs) {
         if let Some(wait) = lone::check(device, &change)? {
             bail!("'{change}' is not tried: {wait}");
         }

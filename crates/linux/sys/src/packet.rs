@@ -1,4 +1,5 @@
-//! Packet sockets: Ethernet frames out through an interface, as they are.
+//! Packet sockets: Ethernet frames out through an interface, as they are, and packets of an interface
+//! without taking them from anyone.
 
 use std::io;
 use std::mem::size_of;
@@ -6,6 +7,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+use crate::option;
+use crate::stamps::Stamped;
 
 /// Why a packet socket could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +38,41 @@ pub fn open_sender(interface: &str) -> Result<OwnedFd, PacketError> {
         .map_err(|error| PacketError::Interface(interface.into(), error.into()))?;
     bind(socket.as_fd(), index, 0).map_err(|cause| PacketError::Bind(interface.into(), cause))?;
     Ok(socket)
+}
+
+/// Bytes of packets that wait to be read, at most, where the kernel allows that many.
+const LISTENER_ROOM: libc::c_int = 64 << 20;
+
+/// Opens a non-blocking socket that sees all packets of `interface`, from their network header on,
+/// those that this host sends among them, with stamps.
+///
+/// # Errors
+///
+/// The caller lacks `CAP_NET_RAW`, or the interface does not exist.
+pub fn open_listener(interface: &str) -> Result<Stamped, PacketError> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::PACKET, SocketType::DGRAM, flags, None)
+        .map_err(|error| PacketError::Open(error.into()))?;
+    let index = name_to_index(&socket, interface)
+        .map_err(|error| PacketError::Interface(interface.into(), error.into()))?;
+    // Root may have more than the limit; others get what the limit allows.
+    let room = [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF];
+    let _ = room.into_iter().try_for_each(|of| {
+        match option::set_int(&socket, libc::SOL_SOCKET, of, LISTENER_ROOM) {
+            Ok(()) => Err(()),
+            Err(_) => Ok(()),
+        }
+    });
+    let stamped = Stamped::new(socket, false).map_err(PacketError::Open)?;
+    bind(stamped.socket().as_fd(), index, libc::ETH_P_ALL as u16)
+        .map_err(|cause| PacketError::Bind(interface.into(), cause))?;
+    Ok(stamped)
+}
+
+/// Packets that found no room at a packet socket since the last time that it was asked.
+pub fn missed(socket: impl AsFd) -> io::Result<u32> {
+    let [_, dropped] = option::words(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS)?;
+    Ok(dropped)
 }
 
 /// A non-blocking packet socket for whole frames, to which nothing comes before it is bound.

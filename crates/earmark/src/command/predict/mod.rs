@@ -1,12 +1,15 @@
 //! `earmark predict`: what settings would do to traffic that was captured.
 
 mod input;
+mod live;
 mod page;
 mod screen;
+mod trials;
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use base::quantity::Unit;
@@ -17,7 +20,7 @@ use nic::moderation::{Marks, Moderation, TimerKind};
 use predict::{By, Prediction, Question, RunSettings, Session};
 
 use bench::costs::{CostSet, EachHost};
-use bench::options::{NicOptions, Text, whole};
+use bench::options::{NicOptions, Text, duration, whole};
 use bench::world::setup::USUAL_RULES;
 use report::terminal::Width;
 use report::{errln, json, outln};
@@ -32,9 +35,16 @@ const SAMPLE: usize = 500_000;
 
 #[derive(Args, Debug)]
 pub(crate) struct PredictArgs {
-    /// A capture (pcap or pcapng, also compressed by gzip), or - for standard input
-    #[arg(value_name = "CAPTURE")]
+    /// A capture (pcap or pcapng, also compressed by gzip), - for standard input, or a device, such as
+    /// eth0, whose packets are captured
+    #[arg(value_name = "CAPTURE|DEVICE")]
     capture: PathBuf,
+    /// Of a device: seconds of the capture, in which only headers are kept
+    #[arg(long, default_value_t = 10.0, value_name = "SECONDS", value_parser = duration)]
+    seconds: f64,
+    /// Of a device: write the capture to this file, too
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
     /// Settings to compare, as `bench` has them
     #[arg(long, value_name = "SETTING,...", value_delimiter = ',', hide_possible_values = true)]
     #[arg(default_values_t = USUAL.map(|text| Text(text.parse::<Moderation>().expect("a setting"))))]
@@ -147,6 +157,14 @@ impl PredictArgs {
         })
     }
 
+    /// The device, if it is one and no file of that name is there.
+    fn device(&self) -> Option<&str> {
+        let name = self.capture.to_str()?;
+        let is_name = !name.is_empty() && !name.contains('/') && !name.starts_with('.');
+        let is_device = is_name && Path::new("/sys/class/net").join(name).exists();
+        (is_device && !self.capture.exists()).then_some(name)
+    }
+
     /// The setting that marks are proposed for: the first that has them, or else that could.
     fn to_propose_for(&self) -> Result<Moderation> {
         let mut marked = self.settings().filter(|it| it.marks != Marks::Ignored);
@@ -160,8 +178,23 @@ impl PredictArgs {
 
 /// Predicts, and prints what comes of it.
 pub(crate) fn run(args: &PredictArgs) -> Result<ExitCode> {
-    let mut session = Session::new(args.question()?)?;
-    input::feed(&args.capture, &mut session)?;
+    let device = args.device();
+    let mut question = args.question()?;
+    if device.is_some() {
+        // What `tune` is to try first comes from a grid.
+        question.grid.get_or_insert(TimerKind::Delay);
+    }
+    let mut session = Session::new(question)?;
+    match device {
+        Some(device) => {
+            let lasts = Duration::from_secs_f64(args.seconds);
+            live::feed(device, lasts, args.write.as_deref(), &mut session)?;
+        }
+        None => {
+            ensure!(args.write.is_none(), "--write is for a device; this is a capture already");
+            input::feed(&args.capture, &mut session)?;
+        }
+    }
     let what = || format!("predict from {}", args.capture.display());
     let prediction = session.finish().with_context(what)?;
     write(args, &prediction)?;
@@ -169,6 +202,9 @@ pub(crate) fn run(args: &PredictArgs) -> Result<ExitCode> {
         json::print(&prediction)?;
     } else {
         outln!("{}", screen::of(&prediction, Width::of_output()));
+        if let Some(line) = device.and_then(|device| trials::line(device, &prediction)) {
+            outln!("\n{line}");
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

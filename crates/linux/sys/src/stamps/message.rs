@@ -16,6 +16,21 @@ pub struct Stamps {
     pub hardware: Option<u64>,
 }
 
+/// Where a packet of a packet socket came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkAddress {
+    /// Its EtherType.
+    pub protocol: u16,
+    /// The interface, by its index.
+    pub interface: u32,
+    /// The kind of the interface (`ARPHRD_`).
+    pub hardware: u16,
+    /// Which way it went (`PACKET_HOST`, `PACKET_OUTGOING`, ...).
+    pub kind: u8,
+    /// The sender's address, and how many bytes of it count.
+    pub address: ([u8; 8], u8),
+}
+
 /// What a message brought.
 pub(super) struct StampedMessage {
     pub(super) length: usize,
@@ -23,6 +38,7 @@ pub(super) struct StampedMessage {
     /// The address that it was sent to, if the socket reports it.
     pub(super) to: Option<IpAddr>,
     pub(super) stamps: Stamps,
+    pub(super) link: Option<LinkAddress>,
     /// Which datagram a transmit stamp is of.
     pub(super) number: Option<u32>,
 }
@@ -58,6 +74,7 @@ pub(super) fn receive(
         from: address(&from),
         to: None,
         stamps: Stamps::default(),
+        link: link_address(&from),
         number: None,
     };
     parse(&beside.0[..used], &mut message);
@@ -110,6 +127,21 @@ fn number(data: &[u8]) -> Option<u32> {
     (*data.get(4)? == libc::SO_EE_ORIGIN_TIMESTAMPING).then(|| u32::from_ne_bytes(number))
 }
 
+fn link_address(storage: &libc::sockaddr_storage) -> Option<LinkAddress> {
+    if i32::from(storage.ss_family) != libc::AF_PACKET {
+        return None;
+    }
+    // SAFETY: the family says that it is a link-layer address, and the storage is larger.
+    let link = unsafe { &*(&raw const *storage).cast::<libc::sockaddr_ll>() };
+    Some(LinkAddress {
+        protocol: u16::from_be(link.sll_protocol),
+        interface: link.sll_ifindex.cast_unsigned(),
+        hardware: link.sll_hatype,
+        kind: link.sll_pkttype,
+        address: (link.sll_addr, link.sll_halen),
+    })
+}
+
 fn address(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
     match i32::from(storage.ss_family) {
         libc::AF_INET => {
@@ -139,6 +171,7 @@ mod tests {
             from: None,
             to: None,
             stamps: Stamps::default(),
+            link: None,
             number: None,
         };
         parse(bytes, &mut message);

@@ -15,7 +15,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 
 use message::StampedMessage;
-pub use message::Stamps;
+pub use message::{LinkAddress, Stamps};
 
 use crate::option;
 
@@ -73,6 +73,18 @@ impl Stamped {
         let StampedMessage { length, from, to, stamps, .. } =
             message::receive(&self.socket, buffer, 0)?;
         Ok(Received { length, from, to, stamps })
+    }
+
+    /// The next packet of a packet socket: how long it is, of which the buffer has the beginning,
+    /// where it came from, and its stamps.
+    ///
+    /// # Errors
+    /// As for [`receive`](Self::receive); also if it is no packet socket.
+    pub fn receive_packet(&self, buffer: &mut [u8]) -> io::Result<(usize, LinkAddress, Stamps)> {
+        let StampedMessage { length, link, stamps, .. } =
+            message::receive(&self.socket, buffer, libc::MSG_TRUNC)?;
+        let link = link.ok_or_else(|| io::Error::other("not a packet socket"))?;
+        Ok((length, link, stamps))
     }
 
     /// The number and the stamps of a datagram that was sent, if they have come meanwhile.

@@ -149,6 +149,24 @@ impl Space {
         }
     }
 
+    /// The same with settings that are tried first of all, such as those of a prediction.
+    #[must_use]
+    pub fn with_first(mut self, state: &State, settings: &[Change]) -> Self {
+        for setting in settings {
+            let mut setting = setting.clone();
+            // A time of one's own means nothing while the driver chooses it.
+            let is_own = setting.settings().any(|it| it == Setting::RxUsecs);
+            let has_switch = setting.settings().any(|it| it == Setting::AdaptiveRx);
+            if is_own && !has_switch && state.is_on(Setting::AdaptiveRx) {
+                setting.0.insert(0, (Setting::AdaptiveRx, Value::Switch(false)));
+            }
+            if !self.specials.contains(&setting) {
+                self.specials.push(setting);
+            }
+        }
+        self
+    }
+
     /// The same with busy polling as another axis, where it is to be had: it is of the whole
     /// machine. Where NAPI instances can be suspended while a program polls, they are.
     pub fn with_busy_polling(mut self, state: &State) -> Result<Self, String> {
