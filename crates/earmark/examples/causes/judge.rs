@@ -32,11 +32,19 @@ impl Judged {
     }
 }
 
+/// A program that has made fewer requests got no processor: others have taken all of them.
+const FEWEST: u64 = 5;
+
 /// Judges a report by its first cause; what counts of it.
 pub(crate) fn judge(cause: &Cause, report: &Value) -> (Judged, Value) {
     let mut all: Vec<&Value> = report["explained"].as_array().into_iter().flatten().collect();
     all.sort_by_key(|one| std::cmp::Reverse(one["requests"].as_u64()));
-    let Some(one) = all.first() else { return (Judged::Wrong, json!("nothing was explained")) };
+    let Some(one) = all.first() else {
+        let requests = &report["account"]["requests"];
+        let is_idle = requests.as_u64().is_some_and(|requests| requests < FEWEST);
+        let judged = if is_idle { Judged::NotPlayed } else { Judged::Wrong };
+        return (judged, json!({ "why": "nothing was explained", "requests": requests }));
+    };
     let part = &one["verdict"][cause.part.name()];
     let first = &part["causes"][0];
     let names: Vec<&str> =

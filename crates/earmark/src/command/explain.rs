@@ -12,7 +12,7 @@ use netdev::{Root, device_name};
 
 use bench::options::{bytes, number};
 use explain::own;
-use explain::program::{self, Running};
+use explain::program::{self, RunningSubject};
 use explain::report::Explanation;
 use explain::surroundings::is_device;
 use report::progress::Progress;
@@ -58,15 +58,15 @@ pub(crate) struct ExplainArgs {
 
 impl ExplainArgs {
     /// What runs already and is to be explained, if it is that.
-    fn running(&self) -> Option<Running> {
+    fn running(&self) -> Option<RunningSubject> {
         if let Some(pid) = self.pid {
-            return Some(Running::Process(pid));
+            return Some(RunningSubject::Process(pid));
         }
         if let Some(path) = &self.cgroup {
-            return Some(Running::Cgroup(path.clone()));
+            return Some(RunningSubject::Cgroup(path.clone()));
         }
         let device = device_name(&Root::here(), self.subject.as_deref()?);
-        is_device(&device).then(|| Running::Device(device))
+        is_device(&device).then(|| RunningSubject::Device(device))
     }
 }
 

@@ -138,6 +138,7 @@ fn report(
     if is_loopback {
         // Nothing holds packets there; answers that come together were written together.
         (references.pair_sent_us, references.pair_came_us) = (None, None);
+        (references.close_sent_us, references.close_came_us) = (None, None);
     }
     let far = far(&spaced, &back_to_back, &references, &own_hold, is_loopback);
     let facts = Facts {

@@ -27,7 +27,7 @@ const MOST: usize = 100_000;
 
 /// What runs already and is explained.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Running {
+pub enum RunningSubject {
     /// A process, as numbered in this namespace, and what it starts.
     Process(u32),
     /// A cgroup and those below it, by its directory.
@@ -149,27 +149,27 @@ fn ended(
 }
 
 /// Explains for some seconds what runs already, or until Ctrl-C.
-pub fn explain_running(running: &Running, seconds: f64) -> Result<Explanation> {
+pub fn explain_running(running: &RunningSubject, seconds: f64) -> Result<Explanation> {
     let (scope, pid, quota) = match running {
-        Running::Process(pid) => {
+        RunningSubject::Process(pid) => {
             let path = format!("/proc/{pid}");
             ensure!(Path::new(&path).exists(), "there is no process {pid}; look: ps -e");
             (FlowScope::Processes, Some(*pid), Quota::of(*pid))
         }
-        Running::Cgroup(path) => {
+        RunningSubject::Cgroup(path) => {
             let root = Path::new("/sys/fs/cgroup");
             let quota = Quota::at(&root.join(path), root);
             (FlowScope::Cgroup(path.clone()), None, Some(quota))
         }
-        Running::Device(device) => {
+        RunningSubject::Device(device) => {
             let is_one = surroundings::is_device(device);
             ensure!(is_one, "there is no network device {device}; look: ip link");
             (FlowScope::Received, None, None)
         }
     };
     let wanted = match running {
-        Running::Device(device) => Some(device.as_str()),
-        Running::Process(_) | Running::Cgroup(_) => None,
+        RunningSubject::Device(device) => Some(device.as_str()),
+        RunningSubject::Process(_) | RunningSubject::Cgroup(_) => None,
     };
     ctrl_c::watch().context("take signals")?;
     let before = wanted.and_then(surroundings::packets);

@@ -1,12 +1,11 @@
 //! Requests of our own, to an echo on the far side, and what sets them apart from each other.
 //!
 //! Most are *spaced*: one at a time, with pauses of random length, as an idle client asks; some of
-//! these are of *another length*, since NICs and the way may treat lengths in different ways. Between
-//! them come references, which have something left out: *handshakes*, which the far kernel answers
-//! without its program; requests *back to back*, before which nothing had time to fall asleep; and
-//! *pairs*, whose second request follows before the first answer can be there. Where the NIC stamps
-//! packets, some requests are *stamped*. Interleaved, all of them see the same machine and the same
-//! wire.
+//! these are of *another length*, which NICs and the way may treat differently. Between them come
+//! references, which have something left out: *handshakes*, which the far kernel answers without its
+//! program; requests *back to back*, before which nothing had time to fall asleep; and *pairs*, whose
+//! second request follows before the first answer can be there. Where the NIC stamps packets, some
+//! requests are *stamped*. Interleaved, all of them see the same machine and the same wire.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -39,6 +38,8 @@ const ROUNDS: u64 = 12;
 /// there is one of each in a round: where a round trip is long, there are others all the same.
 const PART: u64 = 4;
 const HANDSHAKES: usize = 4;
+/// A handshake that takes longer, and four round trips, has lost a packet.
+const LOST_AFTER: Duration = Duration::from_millis(250);
 const BACK_TO_BACK: usize = 25;
 const PAIRS: usize = 10;
 const STAMPED: usize = 5;
@@ -321,7 +322,7 @@ impl Requester {
         let fit = (self.manner.nanos / ROUNDS / PART / warm.max(1)) as usize;
         if !self.manner.udp {
             self.repeat(HANDSHAKES, |it| {
-                it.record.handshakes.extend(handshake(it.manner.to).ok());
+                it.record.handshakes.extend(handshake(it.manner.to, warm).ok());
                 sleep(Duration::from_millis(2));
                 Ok(())
             })?;
@@ -393,10 +394,12 @@ impl Requester {
 
 /// How long it takes from the first packet of a connection until it stands, in nanoseconds: the far
 /// kernel answers it, whatever its program does.
-fn handshake(to: SocketAddr) -> io::Result<u64> {
+fn handshake(to: SocketAddr, round_trip: u64) -> io::Result<u64> {
     let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    set_socket_timeout(&socket, Timeout::Send, Some(TIMEOUT))?;
+    // One whose first packet is lost takes a second, and shows nothing.
+    let patience = Duration::from_nanos(round_trip.saturating_mul(4)).max(LOST_AFTER).min(TIMEOUT);
+    set_socket_timeout(&socket, Timeout::Send, Some(patience))?;
     let from = clock::now().as_nanos();
     connect(&socket, &to)?;
     Ok(clock::now().as_nanos() - from)
