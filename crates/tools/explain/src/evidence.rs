@@ -85,7 +85,7 @@ pub(crate) struct References {
     pub back_to_back_us: Option<f64>,
     /// A handshake, which the far kernel answers alone.
     pub handshake_us: Option<f64>,
-    /// Between the requests of a pair.
+    /// Between the requests of a pair: of those whose second one may have caught up with the first.
     pub pair_sent_us: Option<f64>,
     /// Between their answers.
     pub pair_came_us: Option<f64>,
@@ -103,13 +103,15 @@ impl References {
             median_us(all.map(|asked| asked.to - asked.from))
         };
         let close = closest(&record.pairs);
-        let pairs = |of: fn(&Pair) -> u64| median_us(record.pairs.iter().map(of));
+        let spaced_us = kind(RequestKind::Spaced).unwrap_or(0.0);
+        let within = within(&record.pairs, spaced_us);
+        let pairs = |of: fn(&Pair) -> u64| median_us(within.iter().map(of));
         let close = |of: fn(&Pair) -> u64| median_us(close.iter().map(of));
         let spaced = record.asked.iter().filter(|asked| asked.kind == RequestKind::Spaced);
         let mut spaced: Vec<u64> = spaced.map(|asked| asked.to - asked.from).collect();
         spaced.sort_unstable();
         Self {
-            spaced_us: kind(RequestKind::Spaced).unwrap_or(0.0),
+            spaced_us,
             spaced_p10_us: nearest_rank(&spaced, 100).unwrap_or(0) as f64 / 1e3,
             back_to_back_us: kind(RequestKind::BackToBack),
             handshake_us: median_us(record.handshakes.iter().copied()),
@@ -119,6 +121,14 @@ impl References {
             close_came_us: close(|pair| pair.came),
         }
     }
+}
+
+/// The pairs whose second request may have caught up with the first in a hold of about a request's
+/// length: on a busy machine many are further apart. All of them, if these are too few.
+fn within(pairs: &[Pair], spaced_us: f64) -> Vec<Pair> {
+    let may = |pair: &&Pair| (0.3..0.8).contains(&(pair.sent as f64 / 1e3 / spaced_us.max(1e-3)));
+    let within: Vec<Pair> = pairs.iter().filter(may).copied().collect();
+    if within.len() < FEW_PAIRS { pairs.to_vec() } else { within }
 }
 
 /// The quarter of the pairs whose requests followed each other soonest.
@@ -399,5 +409,11 @@ mod tests {
         assert_eq!((references.handshake_us, references.pair_came_us), (None, Some(2.019)));
         // The fifth of the ten closest.
         assert_eq!(references.close_came_us, Some(2.004));
+        // Those that are further apart than a request takes show no hold.
+        let far_apart = (0..60).map(|n| Pair { sent: 90_000 + n, came: 90_000 });
+        let close = (0..5).map(|n| Pair { sent: 1_500, came: 100 + n });
+        let record = RequestRecord { pairs: far_apart.chain(close).collect(), ..record };
+        let references = References::of(&record);
+        assert_eq!((references.pair_sent_us, references.pair_came_us), (Some(1.5), Some(0.102)));
     }
 }

@@ -19,6 +19,10 @@ const ACQUITTED: f64 = 0.1;
 /// The slowest requests have causes of their own if they take so many times a typical one.
 pub(crate) const SLOWER: f64 = 1.5;
 
+/// What references show of typical requests holds of others that take hardly longer: if typical ones
+/// take this share of their far time.
+const USUAL: f64 = 0.8;
+
 /// Linux delays an acknowledgement by 40 ms at least, once it does (`TCP_DELACK_MIN`); less the
 /// resolution of its timer, in microseconds.
 const DELAYED_ACK_US: f64 = 35_000.0;
@@ -36,7 +40,8 @@ pub struct RequestVerdict {
     pub typical: PartVerdict,
     /// Of all: a mean has what few requests take very long for.
     pub mean: PartVerdict,
-    /// Of the slowest hundredth: by how much longer than in typical requests each stage is.
+    /// Of the slowest hundredth. Where these, or all, take half as long again as typical ones, the
+    /// causes are in the order of what their stages take more than in typical ones.
     pub slowest: PartVerdict,
     /// Stages that are short in every request.
     pub acquitted: Vec<Acquitted>,
@@ -90,10 +95,11 @@ impl RequestVerdict {
     pub fn new(ranked: &Ranked, facts: &Facts) -> Self {
         let typical = RequestPart::new(ranked.typical());
         let judge = |part: &RequestPart, beside: Option<&RequestPart>| part.judge(beside, facts);
+        let beside = Some(&typical);
         Self {
             typical: judge(&typical, None),
-            mean: judge(&RequestPart::new(ranked.all()), None),
-            slowest: judge(&RequestPart::new(ranked.slowest()), Some(&typical)),
+            mean: judge(&RequestPart::new(ranked.all()), beside),
+            slowest: judge(&RequestPart::new(ranked.slowest()), beside),
             acquitted: acquitted(ranked, typical.total_us, facts),
         }
     }
@@ -160,11 +166,11 @@ impl<'a> RequestPart<'a> {
         self.stages.iter().find(|(it, _)| *it == stage).map_or(0.0, |(_, us)| *us)
     }
 
-    /// Its causes; by how much it is longer than `beside`, if that is much.
-    fn judge(&self, beside: Option<&Self>, facts: &Facts) -> PartVerdict {
+    /// Its causes, by what it takes more than typical requests, if that is much.
+    fn judge(&self, typical: Option<&Self>, facts: &Facts) -> PartVerdict {
         let total_us = self.total_us.max(1e-3);
         let accounted = 1.0 - self.us(FlowStage::Unaccounted) / total_us;
-        let beside = beside.filter(|it| total_us >= SLOWER * it.total_us);
+        let beside = typical.filter(|it| total_us >= SLOWER * it.total_us);
         let weight = |stage, us: f64| us - beside.map_or(0.0, |it| it.us(stage));
         let whole = total_us - beside.map_or(0.0, |it| it.total_us);
         let mut stages: Vec<(FlowStage, f64)> = self.stages.clone();
@@ -174,7 +180,7 @@ impl<'a> RequestPart<'a> {
             *at == 0 || weight(*stage, *us) >= NAMED * whole
         };
         let named = stages.into_iter().enumerate().filter(is_named).take(MOST_NAMED);
-        let causes = named.map(|(_, (stage, us))| self.group(stage, us, beside, facts));
+        let causes = named.map(|(_, (stage, us))| self.group(stage, us, typical, facts));
         PartVerdict {
             requests: self.requests.len(),
             total_us: self.total_us,
@@ -313,7 +319,7 @@ impl<'a> RequestPart<'a> {
     ) -> (Vec<FlowCause>, Option<String>) {
         let (own, min_rtt_us) = (facts.own_hold, self.min_rtt_us());
         let seen = min_rtt_us.map(|us| format!("the least round trip was {}", text::time(us)));
-        let rare = beside.is_some_and(|it| it.us(FlowStage::FarUnacked) < us / 2.0);
+        let rare = beside.is_some_and(|it| it.us(FlowStage::FarUnacked) < USUAL * us);
         let mut causes = match facts.far.filter(|far| !rare && *far != Far::Unknown) {
             Some(Far::SlowProgram) => vec![FlowCause::FarProgram],
             Some(Far::ProgramOrHold) => vec![FlowCause::FarProgram, FlowCause::FarHold],
@@ -346,7 +352,7 @@ impl<'a> RequestPart<'a> {
 
     /// The far side had the request.
     fn far_acked(&self, us: f64, beside: Option<&Self>) -> (Vec<FlowCause>, Option<String>) {
-        let rare = beside.is_some_and(|it| it.us(FlowStage::FarAcked) < us / 2.0);
+        let rare = beside.is_some_and(|it| it.us(FlowStage::FarAcked) < USUAL * us);
         let mut causes = vec![FlowCause::FarProgram];
         if rare && us >= RTO_MIN_US {
             causes.push(FlowCause::FarLoss);

@@ -114,7 +114,8 @@ impl RequestVerdict {
             text += &mean.text("Mean");
         }
         if self.slowest.total_us >= SLOWER * typical.total_us {
-            text += &self.slowest.text("Slowest 1 %");
+            let more = time(self.slowest.total_us - typical.total_us);
+            text += &self.slowest.text(&format!("Slowest 1 %, {more} more than that"));
         } else {
             let longest = time(self.slowest.total_us);
             text += &format!("Slowest 1 %, {longest}: hardly longer than typical ones.\n");
@@ -180,6 +181,9 @@ impl CauseGroup {
 
 impl Acquitted {
     fn text(&self) -> String {
+        if self.at_most_us == 0.0 {
+            return format!("{} (none)", self.stage.name());
+        }
         format!("{} (at most {})", self.stage.name(), time(self.at_most_us))
     }
 }
