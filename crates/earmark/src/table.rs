@@ -34,13 +34,14 @@ pub(crate) fn of(comparison: &Comparison, all_ratios: bool, width: Width) -> Str
 
 /// How many hosts there are, and who talks, in words.
 fn crowd(crowd: &Crowd) -> String {
-    let Crowd { hosts, pattern, processes } = crowd;
+    let Crowd { hosts, pattern, processes, workers } = crowd;
     let talk = match pattern {
         Pattern::Incast => "all to one",
         Pattern::AllToAll => "all to all",
     };
     let each = if *processes > 1 { format!(", {processes} processes each") } else { String::new() };
-    format!(": {hosts} hosts, {talk}{each}")
+    let servers = if *workers > 1 { format!(", {workers} workers") } else { String::new() };
+    format!(": {hosts} hosts, {talk}{each}{servers}")
 }
 
 /// What messages of MX are like, in words.

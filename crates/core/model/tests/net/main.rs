@@ -129,6 +129,23 @@ fn a_loaded_server_works_between_its_answers() {
     assert!((180..=182).contains(&answered), "20 ms of 110 us each, but for the first: {answered}");
 }
 
+/// Three processes of a server, on cores of their own, take the next request whoever it is from.
+#[test]
+fn workers_share_what_comes_to_a_port() {
+    let machine = Machine { cores: 4, ..Machine::named("ideal").unwrap() };
+    for transport in [Transport::Tcp, Transport::Udp] {
+        let worker = server(1, 7_000, transport, answers(110));
+        let parts =
+            [worker.clone(), worker.clone(), worker, client(0, (1, 7_000), transport, asks(8))];
+        let experiment = Experiment { machine: machine.clone(), ..Experiment::default() };
+        let (_, records) = experiment.play(&parts);
+        let of_each = records[..3].iter().map(|record| record.counter(Counter::Transactions));
+        for answered in of_each {
+            assert!((179..=182).contains(&answered), "20 ms of 110 us each: {answered}");
+        }
+    }
+}
+
 #[test]
 fn packets_and_clocks_pass_unchanged() {
     let pps = PpsSenderSpec { rate_per_s: Some(100_000), ..PpsSenderSpec::default() };

@@ -47,6 +47,9 @@ const MAX_OF_HOST: usize = 28_000;
 /// Connections of TCP: each has four buffers of 32 KiB and more.
 const MAX_TCP: usize = 20_000;
 
+/// Bytes of a segment of TCP, whose options are a timestamp.
+const SEGMENT: u32 = 1_448;
+
 /// Peers of endpoints of MX: each has a window of frames and of requests.
 const MAX_MX: usize = 100_000;
 
@@ -62,11 +65,13 @@ pub struct Crowd {
     pub pattern: Pattern,
     /// On each host that sends or asks, so many processes do.
     pub processes: usize,
+    /// Processes of a server.
+    pub workers: usize,
 }
 
 impl Crowd {
     /// Two hosts, one of which sends or asks.
-    pub const PAIR: Self = Self { hosts: 2, pattern: Pattern::Incast, processes: 1 };
+    pub const PAIR: Self = Self { hosts: 2, pattern: Pattern::Incast, processes: 1, workers: 1 };
 
     /// What options ask for.
     ///
@@ -90,7 +95,14 @@ impl Crowd {
         };
         let pattern = options.pattern.unwrap_or_default();
         let processes = options.processes.unwrap_or(1) as usize;
-        let crowd = Self { hosts, pattern, processes };
+        let workers = options.workers.unwrap_or(1) as usize;
+        let crowd = Self { hosts, pattern, processes, workers };
+        let bytes = [options.request_bytes, options.response_bytes].into_iter().flatten().max();
+        ensure!(
+            workers == 1 || bytes.is_none_or(|bytes| bytes <= SEGMENT),
+            "--workers {workers}: pieces of a request might go to several of them; give requests \
+             and answers {SEGMENT} bytes or fewer"
+        );
         ensure!(
             crowd == Self::PAIR || MANY.contains(&experiment),
             "--hosts {hosts}: {} is played on two hosts; these have more: {}",
@@ -145,8 +157,10 @@ impl Plan {
             if player.server {
                 let has_server =
                     |host: &usize| crowd.pattern == Pattern::AllToAll || *host == server;
-                let each = hosts.clone().filter(has_server);
-                players.extend(each.map(|host| Player { host, ..player.clone() }));
+                for host in hosts.clone().filter(has_server) {
+                    let worker = Player { host, ..player.clone() };
+                    players.extend(std::iter::repeat_n(worker, crowd.workers));
+                }
                 continue;
             }
             let each = hosts.clone().flat_map(|host| {
@@ -235,10 +249,11 @@ mod tests {
         let both = |host| [(host, vec![1], 1), (host, vec![1], 1)];
         let plan_of = |crowd| plan(Experiment::Pps, &crowd).unwrap();
         assert_eq!(clients(&plan_of(incast)), [both(0), both(2)].concat());
-        let all = plan_of(Crowd { hosts: 4, pattern: Pattern::AllToAll, processes: 1 });
+        let all = plan_of(Crowd { hosts: 4, pattern: Pattern::AllToAll, ..Crowd::PAIR });
         assert_eq!(all.players.iter().filter(|player| player.server).count(), 4);
         assert_eq!(clients(&all)[3], (3, vec![0, 1, 2], 3));
-        let shared = plan_of(Crowd { hosts: 4, pattern: Pattern::AllToAll, processes: 2 });
+        let shared =
+            plan_of(Crowd { hosts: 4, pattern: Pattern::AllToAll, processes: 2, ..Crowd::PAIR });
         assert_eq!(clients(&shared)[..2], [(0, vec![1, 3], 2), (0, vec![2], 1)]);
         let seeds = |player: &Player| match &player.role {
             Role::Agent(_, agent) => agent.seed,

@@ -98,6 +98,9 @@ options! {
         /// Processes that send or ask on each host that does
         #[arg(value_parser = clap::value_parser!(u32).range(1..=5_000))]
         processes: u32 => only_for_in(&[MANY], &[HostKind::Model]),
+        /// Processes of a server, which share its port: the next request is for one that is free
+        #[arg(value_parser = clap::value_parser!(u32).range(1..=256))]
+        workers: u32 => only_for_in(&[ANSWERED], &[HostKind::Model]),
         /// Requests a second, sent when due whatever the answers do; else one after the other
         #[arg(value_name = "PER_SECOND", value_parser = whole::<u32>(Unit::PerSecond, 1..=1_000_000))]
         rate: u32 => only_for(SCHEDULED),

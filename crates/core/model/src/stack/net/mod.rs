@@ -32,7 +32,7 @@ use crate::frame::Frame;
 use crate::machine::Costs;
 pub use ip::address_of;
 use ip::{Datagrams, ETHERNET, End, Protocol};
-use program::{Conversation, READ, SocketProgram};
+use program::{Conversation, READ, SocketProgram, Sockets};
 pub use setup::{Binding, ProgramSpec, stacks};
 use tcp::{OPTIONS, TcpEnd};
 
@@ -82,6 +82,7 @@ pub struct NetStack {
     /// At least one, which may have no program.
     processes: Vec<Process>,
     programs: Vec<SocketProgram>,
+    sockets: Vec<Sockets>,
     datagrams: Datagrams,
     last_port: u16,
     streams: Vec<TcpFlow>,
@@ -102,6 +103,7 @@ impl NetStack {
         Self {
             processes: Vec::new(),
             programs: Vec::new(),
+            sockets: Vec::new(),
             datagrams: Datagrams::new(host),
             last_port: FIRST_PORT - 1,
             streams: Vec::new(),
@@ -121,7 +123,7 @@ impl NetStack {
 
     /// Datagrams that found no room in the buffer of their socket.
     pub fn dropped(&self) -> u64 {
-        self.programs.iter().map(|program| program.dropped).sum()
+        self.sockets.iter().map(|sockets| sockets.dropped).sum()
     }
 
     fn next_port(&mut self) -> u16 {
@@ -131,7 +133,8 @@ impl NetStack {
 
     fn add_stream(&mut self, end: TcpEnd, process: usize, port: u16, peer: End) {
         let stream = self.streams.len();
-        let number = self.programs[process].add(Conversation::Stream(stream));
+        let sockets = self.programs[process].sockets;
+        let number = self.sockets[sockets].add(Conversation::Stream(stream));
         let (is_ready, is_in_kernel) = (false, false);
         self.streams.push(TcpFlow { end, process, number, is_ready, is_in_kernel, timer: None });
         self.flows.insert((port, peer), stream);
@@ -140,11 +143,11 @@ impl NetStack {
     /// Has the program of a stream look at it if there is something to read or room to write.
     fn refresh(&mut self, stream: usize) {
         let TcpFlow { end, process, number, is_ready, .. } = &mut self.streams[stream];
-        let program = &mut self.programs[*process];
-        let is_writable = !program.backlogs[*number].is_empty() && has_room(end);
+        let sockets = &mut self.sockets[self.programs[*process].sockets];
+        let is_writable = !sockets.backlogs[*number].is_empty() && has_room(end);
         if !*is_ready && (end.readable() > 0 || is_writable) {
             *is_ready = true;
-            program.ready.push_back(*number);
+            sockets.ready.push_back(*number);
         }
     }
 
@@ -179,7 +182,7 @@ impl NetStack {
             if !self.programs[process].sending.contains(&stream) {
                 self.give_to_kernel(stream);
             }
-            return Some(process);
+            return Some(self.waiting(process));
         }
         let packet = self.datagrams.whole(&frame[ETHERNET..])?;
         let (protocol, payload) = ip::parse(&packet)?;
@@ -196,10 +199,19 @@ impl NetStack {
             }
         };
         let process = *self.ports.get(&(transport, port))?;
-        let program = &mut self.programs[process];
-        let number = program.peer(conversation);
-        program.deliver(number, payload);
-        Some(process)
+        let sockets = &mut self.sockets[self.programs[process].sockets];
+        let number = sockets.peer(conversation);
+        sockets.deliver(number, payload);
+        Some(self.waiting(process))
+    }
+
+    /// This process, or if it does something else one that shares its sockets and waits.
+    fn waiting(&self, process: usize) -> usize {
+        let sockets = self.programs[process].sockets;
+        let waits =
+            |it: &usize| self.programs[*it].sockets == sockets && self.programs[*it].driver.waits();
+        let others = (0..self.programs.len()).filter(|it| *it != process);
+        [process].into_iter().chain(others).find(waits).unwrap_or(process)
     }
 
     /// What a process sends before it does anything else.
@@ -232,18 +244,18 @@ impl NetStack {
 
     /// What a process that waits has to look at.
     fn next_arrival(&mut self, costs: &Costs, process: usize) -> Option<Step<NetAction>> {
-        let program = &mut self.programs[process];
-        let (bytes, action) = if let Some(number) = program.ready.pop_front() {
-            let Conversation::Stream(stream) = program.conversations[number] else { return None };
-            let TcpFlow { end, is_ready, .. } = &mut self.streams[stream];
-            *is_ready = false;
-            let backlog = program.backlogs[number].len();
+        let sockets = &mut self.sockets[self.programs[process].sockets];
+        let (bytes, action) = if let Some(number) = sockets.ready.pop_front() {
+            let Conversation::Stream(stream) = sockets.conversations[number] else { return None };
+            let TcpFlow { end, is_ready, process: owner, .. } = &mut self.streams[stream];
+            (*is_ready, *owner) = (false, process);
+            let backlog = sockets.backlogs[number].len();
             let written =
                 if backlog > 0 && has_room(end) { backlog.min(end.writable()) } else { 0 };
             let bytes = if written > 0 { written } else { end.readable().min(READ) };
             (bytes, NetAction::Stream(number))
         } else {
-            (program.next_datagram()?, NetAction::Datagram)
+            (sockets.begin_datagram()?, NetAction::Datagram)
         };
         let work =
             Work { ns: costs.library + costs.copy * bytes as f64, received: 1.0, transmitted: 0.0 };
@@ -265,12 +277,13 @@ impl NetStack {
 
     /// A call has sent what the workload said.
     fn sent(&mut self, process: usize, number: ConnectionId, each: Option<usize>) {
-        let Self { programs, streams, datagrams, .. } = self;
+        let Self { programs, sockets, streams, datagrams, .. } = self;
         let program = &mut programs[process];
+        let sockets = &mut sockets[program.sockets];
         let bytes = program.driver.outgoing();
-        let conversation = program.conversations.get(number).copied();
+        let conversation = sockets.conversations.get(number).copied();
         if let Some(Conversation::Stream(stream)) = conversation {
-            let backlog = &mut program.backlogs[number];
+            let backlog = &mut sockets.backlogs[number];
             let is_first = backlog.is_empty();
             let taken = if is_first { streams[stream].end.write(bytes) } else { 0 };
             backlog.extend_from_slice(&bytes[taken..]);
@@ -299,12 +312,22 @@ impl NetStack {
         program.driver.report(Reported::Sent(number, 0));
     }
 
+    /// A call has read a datagram.
+    fn read_datagram(&mut self, process: usize) {
+        let program = &mut self.programs[process];
+        let taken = self.sockets[program.sockets].take_datagram();
+        if let Some((connection, payload)) = taken {
+            program.driver.received(connection, payload.length(), |place| payload.read(place));
+        }
+    }
+
     /// A call has written what was left over on a stream, or has read from it.
     fn handled(&mut self, process: usize, number: ConnectionId) {
         let program = &mut self.programs[process];
-        let Conversation::Stream(stream) = program.conversations[number] else { return };
+        let sockets = &mut self.sockets[program.sockets];
+        let Conversation::Stream(stream) = sockets.conversations[number] else { return };
         let end = &mut self.streams[stream].end;
-        let backlog = &mut program.backlogs[number];
+        let backlog = &mut sockets.backlogs[number];
         if !backlog.is_empty() && has_room(end) {
             let taken = end.write(backlog);
             backlog.drain(..taken);
@@ -447,8 +470,11 @@ impl Stack for NetStack {
             NetAction::Send(number, each) => self.sent(process, number, each),
             NetAction::Compute => self.programs[process].driver.report(Reported::Computed),
             NetAction::Stream(number) => self.handled(process, number),
-            NetAction::Datagram => self.programs[process].read_datagram(),
-            NetAction::Wake => self.programs[process].woke(),
+            NetAction::Datagram => self.read_datagram(process),
+            NetAction::Wake => {
+                let program = &mut self.programs[process];
+                program.woke(&self.sockets[program.sockets]);
+            }
         }
     }
 

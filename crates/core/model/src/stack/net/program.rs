@@ -1,4 +1,4 @@
-//! A program with its sockets: what it has to read, and what it is sending.
+//! Programs and their sockets: what these have to read, and what a program is sending.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -31,9 +31,21 @@ pub(super) enum Conversation {
     Frames,
 }
 
-/// See the [module](self).
+/// A program: what drives it, and what it is sending.
 pub(super) struct SocketProgram {
     pub(super) driver: WorkloadDriver,
+    /// The number of its sockets, which it may share with others.
+    pub(super) sockets: usize,
+    /// Frames that a call sends before it returns.
+    pub(super) outgoing: VecDeque<Frame>,
+    /// TCP connections that may have segments which it sends itself.
+    pub(super) sending: VecDeque<usize>,
+    pub(super) sequence: u16,
+}
+
+/// The sockets of a program, or of several that wait for what comes to one port: as with threads
+/// that share an `epoll`, what comes is for the one that asks first.
+pub(super) struct Sockets {
     pub(super) transport: Transport,
     /// By the number of the connection.
     pub(super) conversations: Vec<Conversation>,
@@ -43,32 +55,26 @@ pub(super) struct SocketProgram {
     /// Datagrams that came, kept as frames are, and what they take of the buffer.
     inbox: VecDeque<(ConnectionId, Frame)>,
     buffered: usize,
+    /// Datagrams of these that calls are reading.
+    being_read: usize,
     /// Datagrams that found no room.
     pub(super) dropped: u64,
-    /// Frames that a call sends before it returns.
-    pub(super) outgoing: VecDeque<Frame>,
-    /// TCP connections that may have segments which it sends itself.
-    pub(super) sending: VecDeque<usize>,
     /// By the number of the connection: bytes that its socket has not taken.
     pub(super) backlogs: Vec<Vec<u8>>,
-    pub(super) sequence: u16,
 }
 
-impl SocketProgram {
-    pub(super) fn new(driver: WorkloadDriver, transport: Transport) -> Self {
+impl Sockets {
+    pub(super) fn new(transport: Transport) -> Self {
         Self {
-            driver,
             transport,
             conversations: Vec::new(),
             numbers: BTreeMap::new(),
             ready: VecDeque::new(),
             inbox: VecDeque::new(),
             buffered: 0,
+            being_read: 0,
             dropped: 0,
-            outgoing: VecDeque::new(),
-            sending: VecDeque::new(),
             backlogs: Vec::new(),
-            sequence: 0,
         }
     }
 
@@ -98,21 +104,36 @@ impl SocketProgram {
         self.inbox.push_back((connection, Frame::new(payload)));
     }
 
-    /// Bytes of the datagram that is read next.
-    pub(super) fn next_datagram(&self) -> Option<usize> {
-        self.inbox.front().map(|(_, payload)| payload.length())
+    /// Begins to read a datagram; bytes of it.
+    pub(super) fn begin_datagram(&mut self) -> Option<usize> {
+        let length = self.inbox.get(self.being_read).map(|(_, payload)| payload.length())?;
+        self.being_read += 1;
+        Some(length)
     }
 
-    /// Reads a datagram.
-    pub(super) fn read_datagram(&mut self) {
-        let Some((connection, payload)) = self.inbox.pop_front() else { return };
-        self.buffered -= payload.length() + DATAGRAM_OVERHEAD;
-        self.driver.received(connection, payload.length(), |place| payload.read(place));
+    /// Takes a datagram that a call has read.
+    pub(super) fn take_datagram(&mut self) -> Option<(ConnectionId, Frame)> {
+        let taken = self.inbox.pop_front()?;
+        self.being_read -= 1;
+        self.buffered -= taken.1.length() + DATAGRAM_OVERHEAD;
+        Some(taken)
+    }
+
+    /// Whether nothing waits to be read or written.
+    pub(super) fn are_quiet(&self) -> bool {
+        self.inbox.len() == self.being_read && self.ready.is_empty()
+    }
+}
+
+impl SocketProgram {
+    pub(super) fn new(driver: WorkloadDriver, sockets: usize) -> Self {
+        let (outgoing, sending) = (VecDeque::new(), VecDeque::new());
+        Self { driver, sockets, outgoing, sending, sequence: 0 }
     }
 
     /// It has been woken at the moment that it waited for, and finds nothing else to do.
-    pub(super) fn woke(&mut self) {
-        if self.driver.waits() && self.inbox.is_empty() && self.ready.is_empty() {
+    pub(super) fn woke(&mut self, sockets: &Sockets) {
+        if self.driver.waits() && sockets.are_quiet() {
             self.driver.report(Reported::Woke);
         }
     }

@@ -7,7 +7,7 @@ use workload::Transport;
 
 use super::NetStack;
 use super::ip::End;
-use super::program::{Conversation, SocketProgram};
+use super::program::{Conversation, SocketProgram, Sockets};
 use super::tcp::{buffer, connection};
 use crate::stack::Process;
 use crate::stack::driver::WorkloadDriver;
@@ -15,7 +15,7 @@ use crate::stack::driver::WorkloadDriver;
 /// Where the sockets of a program are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Binding {
-    /// It has a port, for all who come.
+    /// It has a port, for all who come; several on a host that have one share its sockets.
     Port(u16),
     /// It has so many connections to a port of other hosts.
     Peers {
@@ -53,9 +53,18 @@ pub fn stacks(hosts: usize, seed: u64, programs: Vec<ProgramSpec>) -> Vec<NetSta
     for ProgramSpec { host, process, transport, binding, driver } in programs {
         let stack = &mut stacks[host];
         let number = stack.programs.len();
+        let shared = match &binding {
+            Binding::Port(port) => stack.ports.get(&(transport, *port)).copied(),
+            _ => None,
+        };
+        let sockets = shared.map_or(stack.sockets.len(), |first| stack.programs[first].sockets);
+        if shared.is_none() {
+            stack.sockets.push(Sockets::new(transport));
+        }
         stack.processes.push(process);
-        stack.programs.push(SocketProgram::new(driver, transport));
+        stack.programs.push(SocketProgram::new(driver, sockets));
         match binding {
+            Binding::Port(_) if shared.is_some() => {}
             Binding::Port(port) => {
                 stack.ports.insert((transport, port), number);
                 listeners.insert((transport, host, port), number);
@@ -64,7 +73,7 @@ pub fn stacks(hosts: usize, seed: u64, programs: Vec<ProgramSpec>) -> Vec<NetSta
                 let servers = hosts.iter().map(|server| (*server, port)).cycle();
                 clients.push((host, number, servers.take(connections).collect()));
             }
-            Binding::Interface => drop(stack.programs[number].add(Conversation::Frames)),
+            Binding::Interface => drop(stack.sockets[sockets].add(Conversation::Frames)),
         }
     }
     connect(&mut stacks, seed, &listeners, &clients);
@@ -92,9 +101,10 @@ fn connect(
         for &server in servers {
             made += 1;
             let port = stacks[host].next_port();
-            let transport = stacks[host].programs[number].transport;
+            let sockets = stacks[host].programs[number].sockets;
+            let transport = stacks[host].sockets[sockets].transport;
             let listener = listeners.get(&(transport, server.0, server.1)).copied();
-            let program = &mut stacks[host].programs[number];
+            let sockets = &mut stacks[host].sockets[sockets];
             match (transport, listener) {
                 (Transport::Tcp, Some(listener)) => {
                     let client = (host, port);
@@ -103,8 +113,8 @@ fn connect(
                     stacks[host].add_stream(from, number, port, server);
                     stacks[server.0].add_stream(to, listener, server.1, client);
                 }
-                (Transport::Icmp, _) => drop(program.add(Conversation::Echoes(port, server.0))),
-                _ => drop(program.add(Conversation::Datagrams(port, server))),
+                (Transport::Icmp, _) => drop(sockets.add(Conversation::Echoes(port, server.0))),
+                _ => drop(sockets.add(Conversation::Datagrams(port, server))),
             }
             stacks[host].ports.insert((transport, port), number);
         }
