@@ -52,7 +52,7 @@ pub(crate) enum Command {
     /// The model needs no rights. Where hosts cannot be made for real traffic, its figures are the
     /// demo, which says what was missing.
     Demo(DemoArgs),
-    /// The five jobs on one device of a lab, one after the other, in about a minute
+    /// The five jobs on one device of a lab, one after the other, in a minute or two
     ///
     /// For each the reason, the command as you would type it, what it prints, and what that says.
     /// Nothing of this machine is changed. The exit status is 1 if a step did not show what it is
@@ -163,8 +163,8 @@ pub(crate) enum Command {
     },
     /// Find or build the Linux kernel that guests run
     ///
-    /// Prints its path. Building takes about four minutes, once. The sources come from apt; nothing
-    /// needs root.
+    /// Prints its path. Building takes about four minutes, once. The sources, 150 MB, come from apt;
+    /// nothing needs root.
     Kernel {
         /// One of the newest series in this suite of the distribution's archive, as in
         /// trixie-backports; guests run it where `EARMARK_KERNEL` names it

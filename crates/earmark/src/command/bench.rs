@@ -168,6 +168,7 @@ fn tradeoff(comparison: &Comparison) -> TradeoffChart {
             interrupts_per_s: result.interrupts_per_s?,
             host_busy: result.busiest_host(),
             bulk_mbit: result.bulk_bits_per_s.map(|bits| bits / 1e6),
+            ..TradeoffPoint::default()
         })
     };
     let points = comparison.results.iter().filter_map(point).collect();

@@ -124,6 +124,7 @@ fn part(title: &str, before: String, found: &Findings, columns: &Columns) -> Rep
             title: "Both at once: latency against interrupts".into(),
             note: conclusions::load(&found.rows),
             points: found.rows.iter().filter_map(point).collect(),
+            ..TradeoffChart::default()
         },
         ..Report::default()
     }
@@ -176,6 +177,7 @@ fn point(row: &Row) -> Option<TradeoffPoint> {
         interrupts_per_s: row.both.interrupts_per_s?,
         host_busy: None,
         bulk_mbit: row.both.bulk_bits_per_s.map(|bits| bits / 1e6),
+        ..TradeoffPoint::default()
     })
 }
 

@@ -1,7 +1,7 @@
 //! The command lines that Earmark prints in errors and hints, from the texts in its sources.
 //!
-//! One is what stands `like this`, or behind a colon, and begins with the name of a program; it ends
-//! with its clause, as [`report::terminal::clause`] has it. What a text fills in is a value of
+//! One is what stands `like this`, or behind a colon, and begins with the name of a program; it
+//! ends with its clause, as [`report::terminal::clause`] has it. What a text fills in is a value of
 //! [`FILLED`] here.
 
 use std::fs;

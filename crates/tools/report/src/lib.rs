@@ -110,10 +110,35 @@ pub struct TradeoffChart {
     pub title: String,
     /// What to see in it; may be empty.
     pub note: String,
-    /// What the points are up by; empty for the median round trip.
-    pub latency: &'static str,
+    /// What the latency of its points is; the median round trip if this is empty.
+    pub latency: String,
     /// A point for each setting.
     pub points: Vec<TradeoffPoint>,
+    /// Limits that settings are to meet.
+    pub limits: Vec<ChartLimit>,
+}
+
+/// A limit in such a picture: a line across it.
+#[derive(Debug, Clone)]
+pub struct ChartLimit {
+    /// It is one of the latency; else one of the interrupts.
+    pub is_of_latency: bool,
+    /// In the unit of that axis.
+    pub value: f64,
+    /// The limit as text.
+    pub text: String,
+}
+
+/// What a setting in such a picture is, of those that were tried.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PointRole {
+    /// One of them.
+    #[default]
+    Other,
+    /// The one that was picked.
+    Pick,
+    /// The one that was in force before.
+    Old,
 }
 
 /// One setting in such a picture.
@@ -121,7 +146,9 @@ pub struct TradeoffChart {
 pub struct TradeoffPoint {
     /// The setting as text.
     pub name: String,
-    /// Median round trip, or what the chart says, microseconds.
+    /// Whether it was picked, or in force before.
+    pub role: PointRole,
+    /// Median round trip, or what the chart says that it is, microseconds.
     pub latency_us: f64,
     /// Interrupts of both hosts, per second.
     pub interrupts_per_s: f64,

@@ -137,10 +137,13 @@ pub(super) fn nothing(what: &str) -> String {
     canvas.finish("chart", what)
 }
 
+/// The least distance of two values on a horizontal axis, pixels.
+const TICK: f64 = 80.0;
+
 /// Vertical grid lines with their values below the plot, and the axis title, which has the unit.
 pub(super) fn x_axis(canvas: &mut Canvas, plot: &Area, scale: &Scale, title: &str) {
     let bottom = plot.y + plot.height;
-    for tick in scale.ticks(10) {
+    for tick in scale.ticks(((plot.width / TICK) as usize).max(5)) {
         let x = scale.at(tick);
         canvas.line("grid", (x, plot.y), (x, bottom));
         canvas.text("tick", Anchor::Middle, (x, bottom + 18.0), &short(tick));

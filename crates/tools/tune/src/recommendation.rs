@@ -82,6 +82,8 @@ pub struct TrialRow {
     pub(crate) expected: Option<Figures>,
     /// Whether no other one is better in latency and in its price.
     pub(crate) on_front: bool,
+    /// What its figures do not meet a limit of the goal in.
+    pub(crate) misses: Vec<String>,
     /// Why the device did not take it.
     pub(crate) refused: Option<String>,
     /// What the device made of it, if not what was asked.
@@ -188,7 +190,9 @@ impl Recommendation {
                 let mut those = to.iter().filter(|(point, _)| *point == trial.point);
                 those.next().map(|(_, words)| words.clone())
             };
+            let misses = goal.misses(&figures);
             TrialRow {
+                misses: misses.iter().map(|miss| miss.limit.metric.name().to_owned()).collect(),
                 setting: if change.is_empty() { PRESENT.into() } else { change.to_string() },
                 rounds: trial.rounds.len(),
                 figures,

@@ -19,14 +19,15 @@ pub(super) fn tradeoff(prediction: &Prediction) -> TradeoffChart {
             latency_us: outcome.hold_us.as_ref()?.p99,
             interrupts_per_s: outcome.interrupts_per_s,
             host_busy: outcome.host_busy,
-            bulk_mbit: None,
+            ..TradeoffPoint::default()
         })
     };
     TradeoffChart {
         title: "What waiting costs, and what it saves".into(),
         note: "Each point is a setting that the captured arrivals went through.".into(),
-        latency: LATENCY,
+        latency: LATENCY.into(),
         points: prediction.settings.iter().filter_map(point).collect(),
+        ..TradeoffChart::default()
     }
 }
 

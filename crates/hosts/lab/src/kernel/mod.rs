@@ -60,12 +60,13 @@ pub fn find(needs: Needs) -> Result<PathBuf> {
     match needs {
         Needs::RealTime if PathBuf::from(PACKAGED).is_file() => Ok(PACKAGED.into()),
         Needs::RealTime => bail!(
-            "find a kernel for guests: there is none; `earmark kernel` builds one in about four \
-             minutes, or install a packaged one with: apt-get install user-mode-linux"
+            "find a kernel for guests: there is none; `earmark kernel` builds one, from 150 MB of \
+             sources, in about four minutes, or install a packaged one with: \
+             apt-get install user-mode-linux"
         ),
         Needs::VirtualTime => bail!(
-            "find a kernel with virtual time: there is none; `earmark kernel` builds one in about \
-             four minutes"
+            "find a kernel with virtual time: there is none; `earmark kernel` builds one, from 150 MB \
+             of sources, in about four minutes"
         ),
     }
 }

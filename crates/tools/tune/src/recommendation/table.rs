@@ -1,10 +1,11 @@
 //! The table and the page of a recommendation.
 
 use report::terminal::{Table, Width};
-use report::{self, Cell, Report, TradeoffChart, TradeoffPoint};
+use report::{self, Cell, ChartLimit, PointRole, Report, TradeoffChart, TradeoffPoint};
 
 use super::{Recommendation, Subject, TrialRow};
 use crate::figures::Metric;
+use crate::goal::{Goal, Limit};
 
 impl Recommendation {
     pub(super) fn metrics(&self) -> Vec<Metric> {
@@ -27,6 +28,16 @@ impl Recommendation {
     }
 
     fn remark(&self, at: usize) -> String {
+        let misses = &self.trials[at].misses;
+        let role = self.role(at);
+        match misses.is_empty() {
+            true => role,
+            false if role.is_empty() => format!("misses {}", misses.join(", ")),
+            false => format!("{role}; misses {}", misses.join(", ")),
+        }
+    }
+
+    fn role(&self, at: usize) -> String {
         match &self.trials[at] {
             _ if at == self.pick => "picked".into(),
             _ if self.present == Some(at) => "as it was".into(),
@@ -46,22 +57,19 @@ impl Recommendation {
         headers.extend(metrics.iter().map(|metric| metric.header().to_owned()));
         headers.push(String::new());
         let row = |(at, row): (usize, &TrialRow)| {
-            let mut cells = vec![Cell::plain(row.setting.clone())];
+            // On a narrow screen the remarks are out of sight.
+            let name = if at == self.pick { Cell::good } else { Cell::plain };
+            let mut cells = vec![name(row.setting.clone())];
             cells.extend(
                 metrics.iter().map(|metric| Cell::plain(metric.cell(row.figures.get(*metric)))),
             );
             let remark = self.remark(at);
-            cells.push(if at == self.pick { Cell::good(remark) } else { Cell::plain(remark) });
+            cells.push(match &row.misses[..] {
+                [] if at == self.pick => Cell::good(remark),
+                [] => Cell::plain(remark),
+                _ => Cell::bad(remark),
+            });
             cells
-        };
-        let point = |row: &TrialRow| {
-            Some(TradeoffPoint {
-                name: row.setting.replace("adaptive-rx off ", ""),
-                latency_us: row.figures.get(Metric::P50)?,
-                interrupts_per_s: row.figures.get(Metric::Interrupts)?,
-                host_busy: None,
-                bulk_mbit: row.figures.get(Metric::Throughput).map(|bits| bits / 1e6),
-            })
         };
         Report {
             title: format!("Settings of {device} for {workload}"),
@@ -73,14 +81,45 @@ impl Recommendation {
                 rows: self.trials.iter().enumerate().map(row).collect(),
             },
             latency: None,
-            tradeoff: TradeoffChart {
-                title: "Latency against interrupts".into(),
-                note: "Each point is a setting that was tried.".into(),
-                latency: "",
-                points: self.trials.iter().filter_map(point).collect(),
-            },
+            tradeoff: self.tradeoff(),
             environment: environment.entries(),
             parts: Vec::new(),
+        }
+    }
+
+    /// Every setting by the latency of the goal and its interrupts, with the limits of the goal.
+    fn tradeoff(&self) -> TradeoffChart {
+        let goal: Option<Goal> = self.goal.parse().ok();
+        let latency = goal.as_ref().map_or(Metric::P50, Goal::latency);
+        let point = |(at, row): (usize, &TrialRow)| {
+            Some(TradeoffPoint {
+                name: row.setting.replace("adaptive-rx off ", ""),
+                role: match at {
+                    _ if at == self.pick => PointRole::Pick,
+                    _ if self.present == Some(at) => PointRole::Old,
+                    _ => PointRole::Other,
+                },
+                latency_us: row.figures.get(latency)?,
+                interrupts_per_s: row.figures.get(Metric::Interrupts)?,
+                host_busy: None,
+                bulk_mbit: row.figures.get(Metric::Throughput).map(|bits| bits / 1e6),
+            })
+        };
+        let limits = goal.iter().flat_map(|goal| &goal.limits);
+        let limits = limits.filter(|it| it.metric == latency || it.metric == Metric::Interrupts);
+        let limit = |it: &Limit| ChartLimit {
+            is_of_latency: it.metric == latency,
+            value: it.bound,
+            text: it.to_string(),
+        };
+        TradeoffChart {
+            title: "Latency against interrupts".into(),
+            note: "Each point is a setting that was tried: the pick has a ring, the one before a \
+                   dashed one. Dashed lines are limits of the goal."
+                .into(),
+            latency: format!("{latency} of round trips"),
+            points: self.trials.iter().enumerate().filter_map(point).collect(),
+            limits: limits.map(limit).collect(),
         }
     }
 }
@@ -126,6 +165,7 @@ mod tests {
             figures: figures.clone(),
             expected: None,
             on_front: true,
+            misses: vec!["p99".into()],
             refused: None,
             otherwise: None,
         };
