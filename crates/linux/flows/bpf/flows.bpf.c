@@ -103,7 +103,7 @@ struct thread {
 };
 
 struct processor {
-	u64 skb, came, sk, sk_at, driver_sk, raised;
+	u64 skb, came, sk, sk_at, driver_sk, raised, entered;
 	u32 device;
 	u8 in_timer, by_timer, first;
 };
@@ -116,6 +116,7 @@ MAP(threads, BPF_MAP_TYPE_HASH, 16384, u32, struct thread);
 MAP(targets, BPF_MAP_TYPE_HASH, 4096, u32, u32);
 MAP(processors, BPF_MAP_TYPE_PERCPU_ARRAY, 1, u32, struct processor);
 MAP(empty, BPF_MAP_TYPE_PERCPU_ARRAY, 1, u32, struct flow);
+MAP(entered, BPF_MAP_TYPE_LRU_HASH, 4096, u64, u64);
 MAP(counters, BPF_MAP_TYPE_PERCPU_ARRAY, COUNTERS, u32, u64);
 struct { __uint(type, BPF_MAP_TYPE_RINGBUF); __uint(max_entries, 1 << 22); } records SEC(".maps");
 
@@ -131,7 +132,7 @@ MAP(histograms, BPF_MAP_TYPE_PERCPU_HASH, 1, struct group, struct histograms);
 MAP(no_histograms, BPF_MAP_TYPE_PERCPU_ARRAY, 1, u32, struct histograms);
 
 /* Set by the loader: what is looked at, where, and what becomes of it. */
-const volatile u8 follow_all = 0, receives = 0, grouping = RECORDS, follow_udp = 1;
+const volatile u8 follow_all = 0, receives = 0, grouping = RECORDS, follow_udp = 1, steers = 0;
 const volatile u64 cgroup = 0;
 const volatile u32 cgroup_level = 0, loader = 0, namespace = 0;
 const volatile u8 calls[CALLS] = {};
@@ -320,7 +321,8 @@ static __always_inline void see_tcp(struct request *r, struct tcp_sock *tp)
 	r->nodelay = BPF_CORE_READ_BITFIELD_PROBED(tp, nonagle) & 1;
 }
 
-static __always_inline void put(struct histograms *h, u32 stage, u64 nanos)
+/* Which bucket. Not static, so that the verifier looks at it once, and not at each call. */
+__noinline int bucket_of(u64 nanos)
 {
 	u64 rest = nanos >> 10;
 	u32 bucket = 0;
@@ -330,8 +332,14 @@ static __always_inline void put(struct histograms *h, u32 stage, u64 nanos)
 			rest >>= bits;
 		}
 	bucket += rest;
+	return bucket < BUCKETS ? bucket : BUCKETS - 1;
+}
+
+static __always_inline void put(struct histograms *h, u32 stage, u64 nanos)
+{
+	u32 bucket = bucket_of(nanos);
 	h->sums[stage & (STAGES - 1)] += nanos;
-	h->counts[stage & (STAGES - 1)][bucket < BUCKETS ? bucket : BUCKETS - 1]++;
+	h->counts[stage & (STAGES - 1)][bucket < BUCKETS ? bucket : 0]++;
 }
 
 static __noinline int into_histograms(struct request *r)
@@ -898,8 +906,13 @@ int BPF_PROG(receive, struct sk_buff *skb)
 	struct processor *p = this_processor();
 	if (!p)
 		return 0;
-	p->skb = (u64)skb;
+	u64 key = p->skb = (u64)skb;
 	p->came = bpf_ktime_get_ns();
+	if (steers) {
+		u64 *entered_at = bpf_map_lookup_elem(&entered, &key);
+		p->entered = entered_at ? *entered_at : 0;
+		bpf_map_delete_elem(&entered, &key);
+	}
 	p->sk = 0;
 	p->device = skb->dev->ifindex;
 	if (p->first < 2)
@@ -907,13 +920,31 @@ int BPF_PROG(receive, struct sk_buff *skb)
 	return 0;
 }
 
+/* A packet that may be steered to another processor (RPS) waits there from now on. */
+static __always_inline int enters(const struct sk_buff *skb)
+{
+	u64 key = (u64)skb, now = bpf_ktime_get_ns();
+	bpf_map_update_elem(&entered, &key, &now, BPF_ANY);
+	return 0;
+}
+
+SEC("tp_btf/netif_receive_skb_entry")
+int BPF_PROG(enters_stack, const struct sk_buff *skb) { return enters(skb); }
+
+SEC("tp_btf/netif_rx_entry")
+int BPF_PROG(enters_backlog, const struct sk_buff *skb) { return enters(skb); }
+
+SEC("tp_btf/napi_gro_receive_entry")
+int BPF_PROG(enters_gro, const struct sk_buff *skb) { return enters(skb); }
+
 /* New data enters the stack: `came` is when, `now` when the socket gets it. */
 static __always_inline void data_came(struct flow *f, struct processor *p, u64 key, u64 came, u64 now)
 {
-	u64 raised = p->raised && p->raised < came && came - p->raised < SECOND ? p->raised : 0;
+	u64 asked = p->entered ? p->entered : p->raised;
+	u64 raised = asked && asked < came && came - asked < SECOND ? asked : 0;
 	if (f->r.role != ASKS && (f->phase == IDLE || f->phase == WRITING)) {
 		/* The softirq may have been raised for a packet before this one. */
-		u64 from = raised && p->first == 1 ? raised : came;
+		u64 from = raised && (p->first == 1 || p->entered) ? raised : came;
 		if (f->phase == WRITING && !f->ended) {
 			/* The call that wrote the answer goes on, or the answer does. */
 			if (by_network(f) && !f->in_write)

@@ -115,6 +115,13 @@ const TIMERS: [Hook; 2] = [
     Hook("timer_ends", "hrtimer_expire_exit", None),
 ];
 
+/// When packets that are steered to another processor came.
+const ENTRIES: [Hook; 3] = [
+    Hook("enters_stack", "netif_receive_skb_entry", None),
+    Hook("enters_backlog", "netif_rx_entry", None),
+    Hook("enters_gro", "napi_gro_receive_entry", None),
+];
+
 /// Requests, while they are followed.
 pub struct FlowFollower {
     ebpf: Ebpf,
@@ -150,8 +157,11 @@ impl FlowFollower {
             wanted.extend(SENDING);
             wanted.extend(if by_calls { WRITE_CALLS } else { WRITES });
         }
-        if defers() {
+        if is_any(&["gro_flush_timeout"]) {
             wanted.extend(TIMERS);
+        }
+        if steers() {
+            wanted.extend(ENTRIES);
         }
         let (mut hooks, mut missing) = (Vec::new(), Vec::new());
         for Hook(name, tracepoint, effect) in wanted {
@@ -227,7 +237,6 @@ impl FlowFollower {
     /// [`FlowFollower::cost`].
     pub fn measure_cost() -> Result<OwnedFd, FlowError> {
         aya::sys::enable_stats(aya::sys::Stats::RunTime)
-            .map(Into::into)
             .map_err(|cause| FlowError::Map(cause.to_string()))
     }
 
@@ -303,7 +312,7 @@ fn load(scope: &FlowScope, btf: &Btf, has_udp: bool) -> Result<Ebpf, FlowError> 
         _ => (0, 1, ROOM),
     };
     let everything = u8::from(receives != 0 || grouping != 0);
-    let (calls, udp) = (calls::table(), u8::from(has_udp));
+    let (calls, udp, steers) = (calls::table(), u8::from(has_udp), u8::from(steers()));
     let object = include_bytes_aligned!("../bpf/flows.bpf.o");
     EbpfLoader::new()
         .btf(Some(btf))
@@ -315,6 +324,7 @@ fn load(scope: &FlowScope, btf: &Btf, has_udp: bool) -> Result<Ebpf, FlowError> 
         .override_global("receives", &receives, true)
         .override_global("grouping", &grouping, true)
         .override_global("follow_udp", &udp, true)
+        .override_global("steers", &steers, true)
         .override_global("calls", &calls, true)
         .map_max_entries("histograms", groups)
         .map_max_entries("records", room)
@@ -347,14 +357,28 @@ fn check(
     })
 }
 
-/// Whether some device defers its polls to a timer.
-fn defers() -> bool {
+/// Whether packets of some device are steered to other processors (RPS).
+fn steers() -> bool {
+    is_any(&["queues", "rps_cpus"])
+}
+
+/// Whether a file of some device has another number than 0: one of the device's directory, or, of
+/// two names, one in the directories of a directory.
+fn is_any(names: &[&str]) -> bool {
     let devices = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
-    let is_set = |device: fs::DirEntry| {
-        let text = fs::read_to_string(device.path().join("gro_flush_timeout"));
-        text.is_ok_and(|text| text.trim() != "0")
+    let is_set = |path: &Path| {
+        // A mask of processors has commas.
+        let text = fs::read_to_string(path).unwrap_or_default();
+        text.trim().chars().any(|digit| !matches!(digit, '0' | ','))
     };
-    devices.into_iter().any(is_set)
+    devices.into_iter().any(|device| match names {
+        [name] => is_set(&device.path().join(name)),
+        [directory, name] => {
+            let inner = fs::read_dir(device.path().join(directory)).into_iter().flatten().flatten();
+            inner.into_iter().any(|entry| is_set(&entry.path().join(name)))
+        }
+        _ => false,
+    })
 }
 
 fn refused(cause: &(dyn std::error::Error + 'static)) -> FlowError {

@@ -8,7 +8,9 @@ use crate::record::{FlowRole, FlowStage};
 
 /// Stages of a group, and buckets of each, as `struct histograms` of `bpf/flows.bpf.c` has them.
 const STAGES: usize = 32;
-const BUCKETS: usize = 24;
+/// How many buckets a histogram has: the first is up to 1,024 ns, each further one twice as long,
+/// the last without end.
+pub const BUCKETS: usize = 24;
 /// The place of whole requests among the stages.
 const WHOLE: usize = 31;
 
@@ -33,14 +35,8 @@ pub struct StageHistogram {
     pub stage: Option<FlowStage>,
     /// All of it, in nanoseconds.
     pub sum: u64,
-    /// How many were longer than the bound before and not longer than the one of the same place
-    /// ([`bounds`]); the last has no bound.
+    /// How many are in each bucket.
     pub counts: [u64; BUCKETS],
-}
-
-/// Upper bounds of all buckets but the last, in nanoseconds.
-pub fn bounds() -> [u64; BUCKETS - 1] {
-    std::array::from_fn(|bucket| 1 << (10 + bucket))
 }
 
 type Values = [u64; STAGES * (1 + BUCKETS)];
@@ -96,11 +92,5 @@ mod tests {
         let of = |stage, sum| (7, FlowRole::Answers, stage, sum);
         assert_eq!(found, [of(Some(FlowStage::Nagle), 5_000), of(None, 9_000)]);
         assert_eq!((all[0].counts[2], all[1].counts[BUCKETS - 1]), (1, 1));
-    }
-
-    #[test]
-    fn bounds_double() {
-        let bounds = bounds();
-        assert_eq!((bounds[0], bounds[1], bounds[22]), (1_024, 2_048, 1 << 32));
     }
 }

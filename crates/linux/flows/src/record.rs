@@ -1,9 +1,10 @@
 //! One request, from its first byte to its last, and for what it waited how long. Pure.
 //!
 //! A request that this host *asks* begins with the first write after a read, or with the connection
-//! that was opened for it, and ends with the last read before the next write. One that it *answers* begins when its first data is received and
-//! ends when the driver has taken the last byte of the answer. What a device *receives* begins
-//! when a packet arrives and ends when a program has read it.
+//! that was opened for it, and ends with the last read before the next write. One that it *answers*
+//! begins when its first data is received and ends when the driver has taken the last byte of the
+//! answer. What a device *receives* begins when a packet arrives and ends when a program has read
+//! it.
 //!
 //! At each moment of it a request waits for one thing, which is its stage at that moment. So stages
 //! do not overlap, and [`TracedRequest::settle`] checks that they add up: what no stage accounts
