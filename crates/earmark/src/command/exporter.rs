@@ -56,7 +56,7 @@ pub(crate) fn run(args: &ExporterArgs) -> Result<()> {
     args.background.check()?;
     ensure!(
         !args.background.is_any() || args.textfile.is_none() || args.interval.is_some(),
-        "--explain and --probe take longer than a file that is written once; add --interval"
+        "--explain, --probe and --stages take longer than a file that is written once; add --interval"
     );
     let selection = Selection::new(&args.device, &args.exclude)
         .context("--device, --exclude: patterns are those of a shell, as in eth* or enp?s0")?;

@@ -259,6 +259,47 @@ wait(\"probe\", 7014, \"done\")' > text
 }
 
 #[test]
+fn exporter__follows_all_requests_of_the_machine__by_device_and_by_cgroup() {
+    needs!("network", "root", "python3", "promtool");
+    for (by, labels) in [("", "device=\"lo\",cgroup=\"\""), ("=cgroup", "device=\"\",cgroup=\"/")] {
+        let state = Directory::new();
+        state.write("client.py", CLIENT);
+        let ended = in_network(
+            &state,
+            &format!(
+                "ip link set lo up
+                 {EARMARK} echo 2>echo & echo=$!
+                 {EARMARK} exporter --stages{by} 2>log & exporter=$!
+                 trap 'kill $echo $exporter' EXIT
+                 until grep -q '^metrics at' log && grep -q '^echo on' echo; do
+                     sleep 0.02; kill -0 $exporter; done
+                 python3 -c '
+import client, socket
+def is_there(text):
+    return all(any(line.startswith(\"earmark_request_seconds_count\") and role in line
+                   for line in text.splitlines()) for role in (\"asks\", \"answers\"))
+s = socket.create_connection((\"127.0.0.1\", 7007))
+while not is_there(text := client.get()):
+    for _ in range(20):
+        s.send(b\"x\"); s.recv(1)
+    client.time.sleep(0.1)
+print(text.split(\"\\r\\n\\r\\n\", 1)[1])' > text
+                 grep 'earmark_stage\\|earmark_request_' text > ours
+                 promtool check metrics < ours >&2
+                 cat text"
+            ),
+        );
+        let text = ended.output();
+        for name in ["earmark_stage_seconds_sum", "earmark_request_seconds_bucket"] {
+            let begin = format!("{name}{{{labels}");
+            assert!(text.lines().any(|line| line.starts_with(&begin)), "no {begin} in {text}");
+        }
+        let followed = "earmark_stages_followed_seconds_total ";
+        assert!(text.lines().any(|line| line.starts_with(followed)), "{text}");
+    }
+}
+
+#[test]
 fn exporter__textfile__is_what_node_exporter_takes() {
     needs!("network", "python3", "promtool", "prometheus-node-exporter");
     let state = Directory::new();

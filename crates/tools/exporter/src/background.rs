@@ -48,6 +48,20 @@ impl Background {
         }
     }
 
+    /// Adds to a counter with a fraction.
+    pub fn add(&self, metric: Metric, labels: &[&str], more: f64) {
+        let mut found = lock(&self.found);
+        let value = found.entry(key(metric, labels)).or_insert(Value::Number(0.0));
+        if let Value::Number(number) = value {
+            *number += more;
+        }
+    }
+
+    /// Replaces a value.
+    pub fn set(&self, metric: Metric, labels: &[&str], value: Value) {
+        lock(&self.found).insert(key(metric, labels), value);
+    }
+
     /// Adds a value to a histogram.
     ///
     /// # Panics

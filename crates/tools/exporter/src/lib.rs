@@ -13,6 +13,7 @@
 //! | [`select`] | which devices |
 //! | `reading`, [`collector`] | one device at one moment; all of them, again and again |
 //! | [`background`] | measurements that are taken seldom, and collected with the rest |
+//! | [`stages`] | all requests of this machine, from histograms of the kernel |
 //! | [`serve`] | where the text goes |
 //!
 //! [`Collector`]: collector::Collector
@@ -30,3 +31,4 @@ mod reading;
 pub mod sample;
 pub mod select;
 pub mod serve;
+pub mod stages;

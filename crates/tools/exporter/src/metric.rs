@@ -93,6 +93,17 @@ macro_rules! metrics {
 /// Upper bounds of stages and holds, in seconds: from one to ten thousand microseconds.
 const TIMES: &[f64] = &[5e-6, 10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 1e-3, 10e-3];
 
+/// Upper bounds of the histograms that the kernel keeps, in seconds: each twice the one before.
+const KERNEL_TIMES: &[f64] = &{
+    let mut bounds = [1.024e-6; flows::histograms::BUCKETS - 1];
+    let mut bucket = 1;
+    while bucket < bounds.len() {
+        bounds[bucket] = bounds[bucket - 1] * 2.0;
+        bucket += 1;
+    }
+    bounds
+};
+
 const DEVICE: &[&str] = &["device"];
 const DIRECTION: &[&str] = &["device", "direction"];
 const CAUSE: &[&str] = &["device", "cause"];
@@ -190,6 +201,19 @@ metrics! {
         "What probes said of a side: hold, no-hold, or cannot-tell.";
     ProbeRuns = Counter "earmark_probe_runs" NO_UNIT &["host", "outcome"],
         "How often these hosts were probed: done, or failed.";
+    Stage = Histogram(KERNEL_TIMES) "earmark_stage" SECONDS &["device", "cgroup", "role", "stage"],
+        "For what requests of this machine wait how long, of --stages: a value for each request that \
+         has the stage (as earmark explain).";
+    Request = Histogram(KERNEL_TIMES) "earmark_request" SECONDS &["device", "cgroup", "role"],
+        "How long requests of this machine take, of --stages: asks, from the first write to the last \
+         read; answers, from the arrival to the last byte sent.";
+    StagesFollowed = Counter "earmark_stages_followed" SECONDS &[],
+        "For how long --stages has followed requests: less than the time that has passed where all \
+         of them would cost more than 1 % of a processor.";
+    StagesKernelCpu = Counter "earmark_stages_kernel_cpu" SECONDS &[],
+        "CPU time that following requests has used in the kernel (BPF run time).";
+    StagesLeftOut = Counter "earmark_stages_left_out" NO_UNIT &["what"],
+        "Requests and sockets for which --stages had no room.";
     Build = Info "earmark_build" NO_UNIT &["version"],
         "The version of Earmark.";
     OwnCpu = Counter "earmark_exporter_cpu" SECONDS &[],

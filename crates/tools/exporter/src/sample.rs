@@ -31,6 +31,13 @@ pub enum Value {
     Number(f64),
     /// How often a value was at most so much.
     Histogram(Histogram),
+    /// The same, counted elsewhere.
+    Buckets {
+        /// The sum of all values.
+        sum: f64,
+        /// How many are in each bucket of its metric, and at the end how many are in none.
+        counts: Vec<u64>,
+    },
 }
 
 /// Histograms cannot be read back, so none equals another.
@@ -152,6 +159,13 @@ impl Collector for Ordered {
                     (_, Value::Count(count)) => encoder.encode_gauge(count)?,
                     (_, Value::Number(number)) => encoder.encode_gauge(number)?,
                     (_, Value::Histogram(histogram)) => histogram.encode(encoder)?,
+                    (Kind::Histogram(bounds), Value::Buckets { sum, counts }) => {
+                        let bounds = bounds.iter().copied().chain([f64::INFINITY]);
+                        let buckets: Vec<_> = bounds.zip(counts.iter().copied()).collect();
+                        let count = counts.iter().sum();
+                        encoder.encode_histogram::<NoLabelSet>(*sum, count, &buckets, None)?;
+                    }
+                    (_, Value::Buckets { .. }) => return Err(fmt::Error),
                 }
             }
         }

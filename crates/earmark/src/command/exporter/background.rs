@@ -10,10 +10,13 @@ use bench::options::number;
 use explain::own;
 use exporter::background::{Background, Task};
 use exporter::metric::Metric;
+use exporter::stages;
+use flows::histograms::FlowGrouping;
 use infer::{Place, PlaceVerdict, Verdict};
 use probe::fleet::Budget;
 use probe::prober::Prober;
 use probe::run::{self, Limits};
+use report::output::error_line;
 use report::progress::Progress;
 use report::{errln, output};
 
@@ -38,6 +41,11 @@ pub(super) struct BackgroundArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 300.0, requires = "explain")]
     #[arg(value_parser = number(Unit::Seconds, 1.0..=86_400.0))]
     explain_every: f64,
+    /// Follow all requests of this machine in the kernel: stages as `earmark explain` has them, as
+    /// histograms by network device or by cgroup, for at most 1 % of a processor
+    #[arg(long, value_name = "BY", value_enum, num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "device", conflicts_with = "print")]
+    stages: Option<StagesBy>,
     /// Now and then, probe these hosts: holds as `earmark probe` finds them, as histograms, and
     /// verdicts as counters
     #[arg(long, value_name = "HOST", value_delimiter = ',', conflicts_with = "print")]
@@ -48,10 +56,17 @@ pub(super) struct BackgroundArgs {
     probe_every: f64,
 }
 
+/// What stages are grouped by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum StagesBy {
+    Device,
+    Cgroup,
+}
+
 impl BackgroundArgs {
     /// Whether something is to be measured.
     pub(super) fn is_any(&self) -> bool {
-        self.explain.is_some() || !self.probe.is_empty()
+        self.explain.is_some() || !self.probe.is_empty() || self.stages.is_some()
     }
 
     /// Refuses what makes no sense.
@@ -71,6 +86,14 @@ impl BackgroundArgs {
 
     /// Starts what is to be measured.
     pub(super) fn start(&self, background: &Background) -> Result<()> {
+        if let Some(by) = self.stages {
+            let grouping = match by {
+                StagesBy::Device => FlowGrouping::Device,
+                StagesBy::Cgroup => FlowGrouping::Cgroup,
+            };
+            stages::start(background, grouping, error_line)
+                .context("follow requests (--stages)")?;
+        }
         let explained = self.explain.iter().map(|host| {
             let every = self.explain_every;
             task(background, "--explain", host, every, Metric::ExplainRuns, explain)
