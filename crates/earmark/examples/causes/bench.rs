@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -23,9 +23,6 @@ pub(crate) struct Cause {
     nic: String,
     far: Vec<String>,
     near: Vec<String>,
-    /// How many threads compute meanwhile.
-    #[serde(default)]
-    load: u32,
     needs: Option<PathBuf>,
     /// Microseconds, of so many microseconds.
     quota: Option<[u32; 2]>,
@@ -121,7 +118,6 @@ impl Cause {
             ensure!(path.exists(), "{} is missing", path.display());
         }
         let group = self.quota.map(Group::new).transpose()?;
-        let _load = (self.load > 0).then(|| Load::start(self.load)).transpose()?;
         let mut command = Command::new("timeout");
         command.arg(STUCK.to_string()).args(["earmark", "lab", "run"]);
         command.args(self.nic.split_whitespace()).args(["--until", "a"]);
@@ -154,24 +150,6 @@ fn path() -> Result<std::ffi::OsString> {
     all.extend(examples.parent().map(Path::to_owned));
     all.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
     Ok(std::env::join_paths(all)?)
-}
-
-/// Threads that compute until this is dropped.
-struct Load(Child);
-
-impl Load {
-    fn start(threads: u32) -> Result<Self> {
-        let own = std::env::current_exe()?;
-        let words = ["hog".to_owned(), threads.to_string(), STUCK.to_string()];
-        Ok(Self(Command::new(own).args(words).spawn()?))
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// A cgroup with a quota of processors, which is gone when this is dropped.

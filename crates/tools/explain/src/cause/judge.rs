@@ -1,5 +1,7 @@
 //! Which causes the requests of a part have.
 
+use std::collections::BTreeMap;
+
 use base::quantiles::nearest_rank;
 use flows::record::{FlowStage, Stages, TracedRequest};
 use schemars::JsonSchema;
@@ -45,6 +47,9 @@ pub struct RequestVerdict {
     pub slowest: PartVerdict,
     /// Stages that are short in every request.
     pub acquitted: Vec<Acquitted>,
+    /// Requests during which others were in flight on their socket: what belongs to which, sequence
+    /// numbers do not say.
+    pub pipelined: usize,
 }
 
 /// What is concluded from a part of the requests.
@@ -101,6 +106,7 @@ impl RequestVerdict {
             mean: judge(&RequestPart::new(ranked.all()), beside),
             slowest: judge(&RequestPart::new(ranked.slowest()), beside),
             acquitted: acquitted(ranked, typical.total_us, facts),
+            pipelined: ranked.all().iter().filter(|it| it.request.partial.pipelined).count(),
         }
     }
 }
@@ -130,9 +136,10 @@ fn by_cause(request: &TracedRequest) -> Stages {
     for from in [FlowStage::RestAcked, FlowStage::RestUnacked] {
         stages.shift(from, rest, u64::MAX);
     }
-    // A delayed acknowledgement without an answer says that the request had come long before.
-    let unacked = us(FlowStage::FarUnacked);
-    if us(FlowStage::FarAcked) > 0.0 && unacked >= DELAYED_ACK_US && min_rtt_us < unacked / 4.0 {
+    // A delayed acknowledgement long before the answer says that the request had come long before.
+    let (unacked, acked) = (us(FlowStage::FarUnacked), us(FlowStage::FarAcked));
+    let is_delayed = unacked >= DELAYED_ACK_US && min_rtt_us < unacked / 4.0;
+    if is_delayed && acked > unacked / 10.0 {
         let waited = ((unacked - min_rtt_us) * 1e3) as u64;
         stages.shift(FlowStage::FarUnacked, FlowStage::FarAcked, waited);
     }
@@ -239,9 +246,9 @@ impl<'a> RequestPart<'a> {
             FlowStage::Elsewhere => only(FlowCause::Elsewhere),
             FlowStage::Read => only(FlowCause::Read),
             FlowStage::Lock => only(FlowCause::Lock),
-            FlowStage::Disk => only(FlowCause::Disk),
-            FlowStage::Sleep => only(FlowCause::Sleep),
-            FlowStage::Blocked | FlowStage::Unaccounted => only(FlowCause::Blocked),
+            FlowStage::Disk => (vec![FlowCause::Disk], self.call()),
+            FlowStage::Sleep => (vec![FlowCause::Sleep], self.call()),
+            FlowStage::Blocked | FlowStage::Unaccounted => (vec![FlowCause::Blocked], self.call()),
             FlowStage::Computes => match facts.frequency {
                 Some(share) if share < ACCOUNTED => (
                     vec![FlowCause::Computes, FlowCause::Frequency],
@@ -261,6 +268,16 @@ impl<'a> RequestPart<'a> {
 
     fn min_rtt_us(&self) -> Option<f64> {
         self.median(|it| it.request.tcp?.min_rtt_us.map(f64::from))
+    }
+
+    /// The system call in which most requests are blocked for longest.
+    fn call(&self) -> Option<String> {
+        let mut counts = BTreeMap::new();
+        for call in self.requests.iter().filter_map(|it| it.request.block?.call) {
+            *counts.entry(call).or_insert(0_u32) += 1;
+        }
+        let (call, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+        Some(format!("longest in system call {call}; its name: ausyscall {call}"))
     }
 
     /// A first packet that is not answered is sent again after a second.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use base::quantiles::Quantiles;
-use flows::record::{FlowStage, TracedRequest};
+use flows::record::{FlowStage, LongestBlock, TracedRequest};
 
 use super::checks::{alike, request};
 use super::ranked::Ranked;
@@ -169,6 +169,9 @@ fn acknowledgement_without_an_answer_clears_the_way() {
         judged(alike(9, &[(FlowStage::FarUnacked, 40_060), (FlowStage::FarAcked, 30_000)]), &FACTS);
     assert_eq!(causes(&verdict.typical), [[FlowCause::FarProgram]]);
     assert_eq!(verdict.typical.causes[0].us, 70_000.0);
+    // One that comes just before the answer shows nothing: a queue may have held the request.
+    let stages = [(FlowStage::FarUnacked, 40_060), (FlowStage::FarAcked, 900)];
+    assert_eq!(typical(&stages, &FACTS)[0].len(), 3);
     // On a way that is that long it may have been delayed by nothing.
     let mut requests = alike(9, &[(FlowStage::FarUnacked, 40_060), (FlowStage::FarAcked, 30_000)]);
     requests.iter_mut().for_each(|it| it.tcp.as_mut().unwrap().min_rtt_us = Some(40_000));
@@ -292,6 +295,20 @@ fn several_causes_of_one_part_are_named_by_their_share() {
         (FlowStage::StackIn, 10),
     ];
     assert_eq!(typical(&stages, &FACTS), [[FlowCause::Lock], [FlowCause::Computes]]);
+}
+
+#[test]
+fn blocks_come_with_their_call_and_pipelining_is_counted() {
+    let mut requests = alike(9, &[(FlowStage::Blocked, 900)]);
+    for (call, request) in [61, 7, 61, 61].into_iter().zip(&mut requests) {
+        request.block = Some(LongestBlock { nanos: 1, call: Some(call), stack: None });
+        request.partial.pipelined = call == 7;
+    }
+    let verdict = judged(requests, &FACTS);
+    let seen = verdict.mean.causes[0].seen.as_deref();
+    assert_eq!(seen, Some("longest in system call 61; its name: ausyscall 61"));
+    assert_eq!(verdict.pipelined, 1);
+    assert!(verdict.text().contains("During 1 of the 9 requests others were in flight"));
 }
 
 #[test]

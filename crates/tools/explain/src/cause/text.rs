@@ -133,6 +133,13 @@ impl RequestVerdict {
         if !acquitted.is_empty() {
             text += &format!("In no request the cause: {}.\n", acquitted.join(", "));
         }
+        if self.pipelined > 0 {
+            text += &format!(
+                "During {} of the {} requests others were in flight on their connection; which of \
+                 the stages belong to which, cannot be seen.\n",
+                self.pipelined, self.mean.requests
+            );
+        }
         text
     }
 }
