@@ -145,7 +145,6 @@ fn report(
         device: device.as_deref(),
         own_hold: &own_hold,
         far: Some(far),
-        steered: device.as_deref().is_some_and(surroundings::steers),
         throttled_us: None,
         slow_start_after_idle: surroundings::slow_start_after_idle(),
         frequency: surroundings::frequency(),

@@ -292,7 +292,6 @@ mod tests {
             device: Some("eth7"),
             own_hold: &own_hold,
             far: Some(Far::SlowProgram),
-            steered: false,
             throttled_us: None,
             slow_start_after_idle: None,
             frequency: None,

@@ -3,9 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use netdev::Root;
-use netdev::netdev::Direction;
-use netdev::steering::read_steering;
 use rustix::net::netdevice::index_to_name;
 use rustix::net::{AddressFamily, SocketType, socket};
 
@@ -24,12 +21,6 @@ fn packets_in(table: &str, device: &str) -> Option<u64> {
     let mut rows = table.lines().filter_map(|line| line.split_once(':'));
     let (_, counters) = rows.find(|(name, _)| name.trim() == device)?;
     counters.split_whitespace().nth(1)?.parse().ok()
-}
-
-/// Whether packets of a device are steered to other processors in software (RPS).
-pub(crate) fn steers(device: &str) -> bool {
-    let queues = read_steering(&Root::here(), device).unwrap_or_default();
-    queues.iter().any(|queue| queue.direction == Direction::Rx && !queue.cpus.is_empty())
 }
 
 /// The name of a device of this network.

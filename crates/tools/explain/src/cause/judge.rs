@@ -364,9 +364,6 @@ impl<'a> RequestPart<'a> {
         if fits_hold && !causes.contains(&FlowCause::Hold) && own.may_be(us / 2.0) {
             causes.push(FlowCause::Hold);
         }
-        if facts.steered && causes.len() > 1 {
-            causes.push(FlowCause::Softirq);
-        }
         (causes, seen)
     }
 

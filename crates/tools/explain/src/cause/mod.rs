@@ -155,9 +155,6 @@ pub struct Facts<'a> {
     pub(crate) own_hold: &'a OwnHold,
     /// What references show of the far side; `None` without references.
     pub(crate) far: Option<Far>,
-    /// Whether the device's packets are steered to other processors (RPS): the wait for these is
-    /// before the first event of a packet.
-    pub(crate) steered: bool,
     /// For how long the program's cgroup was throttled in all, in microseconds.
     pub(crate) throttled_us: Option<f64>,
     /// Whether a pause resets the congestion window (`tcp_slow_start_after_idle`).

@@ -14,7 +14,6 @@ const FACTS: Facts = Facts {
     device: Some("eth7"),
     own_hold: &OwnHold::None,
     far: None,
-    steered: false,
     throttled_us: None,
     slow_start_after_idle: Some(true),
     frequency: None,
@@ -195,8 +194,6 @@ fn far_time_is_the_way_only_if_the_least_round_trip_is_as_long() {
     assert_eq!(far(100, &FACTS), [FlowCause::Way, FlowCause::FarHold]);
     let held = Facts { own_hold: &OwnHold::Unknown, ..FACTS };
     assert_eq!(far(100, &held), [FlowCause::Way, FlowCause::FarHold, FlowCause::Hold]);
-    let steered = Facts { steered: true, ..FACTS };
-    assert_eq!(far(100, &steered), [FlowCause::Way, FlowCause::FarHold, FlowCause::Softirq]);
     let open = [FlowCause::FarProgram, FlowCause::FarAsleep, FlowCause::Way];
     assert_eq!(far(300, &FACTS), open);
     let mut datagrams = alike(9, &[(FlowStage::FarUnacked, 300)]);
