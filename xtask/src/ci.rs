@@ -25,7 +25,7 @@ const BARE_CRATES: [&str; 6] = [
 const INFER: [&str; 1] = ["earmark-infer"];
 
 /// What has records of devices, and says what they mean: in a browser as well.
-const RECORDS: [&str; 2] = ["earmark-device", "earmark-show"];
+const RECORDS: [&str; 3] = ["earmark-device", "earmark-show", "earmark-read"];
 
 /// What is checked for which targets beside this machine's: the pure crates for machines without an
 /// operating system and for browsers, the command for the C library of the tarball.

@@ -17,6 +17,7 @@ use crate::command::mx::MxCommand;
 use crate::command::persist::PersistArgs;
 use crate::command::predict::PredictArgs;
 use crate::command::probe::ProbeArgs;
+use crate::command::read::ReadArgs;
 use crate::command::reproduce::ReproduceArgs;
 use crate::command::schema::SchemaOf;
 use crate::command::show::ShowArgs;
@@ -92,6 +93,12 @@ pub(crate) enum Command {
     /// From the wire to the application, on one screen, and for how long at most. It only reads, as
     /// any user.
     Show(ShowArgs),
+    /// The same from what you have: pasted output, logs, reports of other machines
+    ///
+    /// Output of ethtool and of tools that measure round trips, /proc/interrupts, files of TuneD,
+    /// NetworkManager, systemd and others, a sosreport or a supportconfig: what each was taken for,
+    /// and what follows. It opens the files and nothing else, as any user.
+    Read(ReadArgs),
     /// Packets, interrupts and drops of devices, again and again
     Watch(WatchArgs),
     /// Metrics of this machine's devices for Prometheus, until Ctrl-C

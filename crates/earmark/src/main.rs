@@ -53,6 +53,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Explain(args) => return command::explain::run(&args),
         Command::Nic(args) => command::nic::run(&args)?,
         Command::Show(args) => return command::show::run(&args),
+        Command::Read(args) => return command::read::run(&args),
         Command::Watch(args) => command::watch::run(&args)?,
         Command::Exporter(args) => command::exporter::run(&args)?,
         Command::Mx(command) => return command::mx::run(&command),

@@ -24,7 +24,8 @@ const CORES: [&str; 8] = [
 const WITH_FLOATS: [&str; 2] = ["crates/core/infer/src/", "crates/core/model/src/"];
 
 /// Records and what follows from them: no I/O, no clock, but all else of std.
-const RECORDS: [&str; 2] = ["crates/linux/device/src/", "crates/tools/show/src/"];
+const RECORDS: [&str; 3] =
+    ["crates/linux/device/src/", "crates/tools/show/src/", "crates/tools/read/src/"];
 
 /// What those may not name.
 const OUTSIDE: [&str; 7] = [

@@ -22,6 +22,7 @@ pub(crate) mod nic;
 pub(crate) mod persist;
 pub(crate) mod predict;
 pub(crate) mod probe;
+pub(crate) mod read;
 pub(crate) mod reproduce;
 pub(crate) mod schema;
 pub(crate) mod serve;

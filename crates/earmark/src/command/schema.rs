@@ -14,6 +14,8 @@ pub(crate) enum SchemaOf {
     Predict,
     /// `earmark probe --json`
     Probe,
+    /// `earmark read --json`
+    Read,
     /// `earmark show --json`
     Show,
     /// `earmark show --suspension --json`
@@ -31,6 +33,7 @@ pub(crate) fn print(of: SchemaOf) -> Result<()> {
         SchemaOf::Explain => json::schema::<explain::report::Explanation>(),
         SchemaOf::Predict => json::schema::<predict::Prediction>(),
         SchemaOf::Probe => json::schema::<probe::report::Report>(),
+        SchemaOf::Read => json::schema::<read::ReadResult>(),
         SchemaOf::Show => json::schema::<super::show::Shown>(),
         SchemaOf::Suspension => json::schema::<super::show::ShownSuspension>(),
         SchemaOf::Tune => json::schema::<tune::Recommendation>(),

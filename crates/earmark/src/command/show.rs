@@ -1,6 +1,6 @@
 //! `earmark show`: what delays a received packet, on one screen.
 
-mod check;
+pub(super) mod check;
 mod suspension;
 
 use std::process::ExitCode;
@@ -52,7 +52,7 @@ pub(crate) struct ShowArgs {
 }
 
 /// The parser of a policy's name, or that of a file.
-fn policies() -> SuggestedValues<String> {
+pub(super) fn policies() -> SuggestedValues<String> {
     SuggestedValues::new(show::check::BUILT_IN.map(|(name, _)| name).to_vec())
 }
 

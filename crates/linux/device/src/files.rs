@@ -59,12 +59,11 @@ pub struct DeviceFiles {
     pub virtualisation: Virtualisation,
 }
 
-/// Reads a device; `None`: there is none of that name. What the kernel or the rights of who read it
-/// keep back is `None` or empty.
+/// Reads what files say of a device; `None`: no device has such a name. What the kernel, or the
+/// rights of who read it, keep back is `None` or empty.
 pub fn read_device(files: &dyn KernelFiles, device: &str) -> Option<DeviceFiles> {
     let directory = directory_of(device)?;
     let file = |name: &str| format!("{directory}/{name}");
-    let ifindex = files.text(&file("ifindex")).ok()?.trim().parse().ok()?;
     let all = files.text("proc/interrupts").map(|text| parse_interrupts(&text));
     let all = all.unwrap_or_default();
     let with_affinity = |one: Interrupt| {
@@ -74,7 +73,7 @@ pub fn read_device(files: &dyn KernelFiles, device: &str) -> Option<DeviceFiles>
     let bus = files.link_name(&file("device/subsystem"));
     let is_pci = bus.as_deref() == Some("pci");
     Some(DeviceFiles {
-        ifindex,
+        ifindex: files.number(&file("ifindex")).and_then(|it| it.try_into().ok()).unwrap_or(0),
         driver: files.link_name(&file("device/driver")),
         bus,
         pci_id: is_pci.then(|| pci_id(files, &directory)).flatten(),

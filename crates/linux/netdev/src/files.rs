@@ -8,8 +8,9 @@ use super::root::{Root, directory_of, names_in_proc_net_dev};
 /// Reads a device. What the kernel or this user's rights keep back is `None` or empty.
 pub fn read_device(root: &Root, device: &str) -> Result<DeviceFiles, DeviceError> {
     let path = format!("{}/ifindex", directory_of(device)?);
-    root.read(&path)?;
-    device::read_device(root, device).ok_or_else(|| root.malformed(&path))
+    let found = root.read(&path)?.trim().parse::<u32>().ok();
+    let found = found.and_then(|_| device::read_device(root, device));
+    found.ok_or_else(|| root.malformed(&path))
 }
 
 /// The devices of this network, by name: those in the tree, or, where that is of another network,

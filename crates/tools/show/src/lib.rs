@@ -31,5 +31,5 @@ pub use lines::Lines;
 pub use lines::count;
 pub use rates::{QueueRates, Rates, Reading, VectorRates};
 pub use report::{FILES, Report, Unreadable, Vector, part, vectors};
-pub use role::{are_for_receiving, crowded_cpu};
+pub use role::{are_for_receiving, cpu_of, crowded_cpu};
 pub use screen::{screen, summary};

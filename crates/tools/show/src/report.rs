@@ -128,6 +128,8 @@ pub mod part {
     pub const MACHINE: &str = "machine";
     /// Polling by programs.
     pub const BUSY_POLLING: &str = "busy polling";
+    /// The name of the driver.
+    pub const DRIVER: &str = "driver";
     /// Coalescing by the driver.
     pub const COALESCING: &str = "coalescing";
 
@@ -148,7 +150,8 @@ impl Report {
         reported.or(self.files.driver.as_deref()).unwrap_or(NO_DRIVER)
     }
 
-    pub(crate) fn called_driver(&self) -> &str {
+    /// The name of its driver in a sentence.
+    pub fn called_driver(&self) -> &str {
         Some(self.driver_name()).filter(|name| *name != NO_DRIVER).unwrap_or("its driver")
     }
 

@@ -76,7 +76,9 @@ pub fn crowded_cpu(interrupts: &[(Interrupt, Affinity)]) -> Option<u32> {
     is_one.then_some(cpus[0])
 }
 
-fn cpu_of(interrupt: &Interrupt, affinity: &Affinity) -> Option<u32> {
+/// The processor that has an interrupt: the only one that may in fact, or the one that has had all
+/// but a hundredth of it; `None`: several have it.
+pub fn cpu_of(interrupt: &Interrupt, affinity: &Affinity) -> Option<u32> {
     match affinity.effective.as_deref() {
         Some([cpu]) => Some(*cpu),
         Some([_, _, ..]) => None,

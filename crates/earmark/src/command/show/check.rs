@@ -36,7 +36,7 @@ struct Shown<'a> {
 
 /// The policy that comes with Earmark under this name, or the one in this file; where there is
 /// none that can be read, the status that says so.
-pub(super) fn policy(name: &str) -> Result<Policy, ExitCode> {
+pub(in crate::command) fn policy(name: &str) -> Result<Policy, ExitCode> {
     let read = || -> Result<Policy> {
         if let Some((_, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
             return Policy::parse(text);
@@ -55,7 +55,7 @@ pub(super) fn policy(name: &str) -> Result<Policy, ExitCode> {
 }
 
 /// Prints what became of a policy, in lines for a terminal or as JSON; the status.
-pub(super) fn run(
+pub(in crate::command) fn run(
     name: &str,
     policy: &Policy,
     devices: &[Report],

@@ -70,7 +70,11 @@ pub fn screen(report: &Report, width: Width) -> Lines {
 
 fn delays(report: &Report, lines: &mut Lines) {
     if report.delays.is_empty() {
-        lines.text("  ", "Nothing here holds it back.");
+        let nothing = match report.unreadable.is_empty() {
+            true => "Nothing here holds it back.",
+            false => "Nothing that was read holds it back.",
+        };
+        lines.text("  ", nothing);
     }
     for delay in &report.delays {
         let how_long = match delay.up_to_us {

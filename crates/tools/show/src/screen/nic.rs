@@ -5,7 +5,7 @@ use device::drivers::{is_software, meaning};
 use device::ethtool::{Parameter, ProfileStep};
 
 use crate::lines::{count, together};
-use crate::report::{Report, Vector, part};
+use crate::report::{FILES, Report, Vector, part};
 
 /// What a driver takes, the hardware may ignore, round, or limit.
 const AS_ASKED: &str =
@@ -27,6 +27,7 @@ pub(super) fn nic(report: &Report) -> String {
     let driver = report.driver_name();
     let lower = &report.files.lower;
     let kind = match report.files.bus.as_deref() {
+        None if !report.has(part::BUS) && report.has(FILES) => String::new(),
         None if !lower.is_empty() => {
             format!("above {}: look at what is below, too", lower.join(", "))
         }
@@ -39,7 +40,9 @@ pub(super) fn nic(report: &Report) -> String {
         Some("xen" | "vmbus") => "virtual".into(),
         Some(bus) => format!("on {bus}"),
     };
-    let mut parts = vec![driver.to_owned(), kind];
+    let driver = if report.has(part::DRIVER) { driver } else { "driver not known" };
+    let mut parts = vec![driver.to_owned()];
+    parts.extend(Some(kind).filter(|kind| !kind.is_empty()));
     if let Some(driver) = &report.driver {
         parts.extend(Some(driver.bus.clone()).filter(|bus| !bus.is_empty() && bus != "N/A"));
         let firmware = Some(&driver.firmware).filter(|text| !text.is_empty() && *text != "N/A");

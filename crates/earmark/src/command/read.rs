@@ -1,0 +1,170 @@
+//! `earmark read`: what pasted text, logs and reports of other machines say.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, stdin};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use base::quantity::Unit;
+use clap::Args;
+
+use bench::options::number;
+use read::archive::{MOST_KEPT, is_compressed, is_tar, members, plain};
+use read::{
+    Input, InputKind, LARGEST, Options, ReadResult, is_capture, is_looked_at, read, screen,
+};
+use report::terminal::Width;
+use report::{json, outln};
+
+use super::show::{check, policies};
+
+/// So many bytes of a paste or a log are read.
+const MOST_BYTES: u64 = 64 << 20;
+
+#[derive(Args, Debug)]
+pub(crate) struct ReadArgs {
+    /// Files, directories or archives of reports; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The driver, where no text names it, as ethtool -i would print it
+    #[arg(long)]
+    driver: Option<String>,
+    /// Only this device; the name of that which no text names
+    #[arg(long)]
+    device: Option<String>,
+    /// Seconds between the first and the last reading of counters
+    #[arg(long, value_name = "SECONDS", value_parser = number(Unit::Seconds, 0.001..=1e6))]
+    seconds: Option<f64>,
+    /// Hold devices against a policy, as `earmark show --check` does
+    #[arg(long, value_name = "POLICY")]
+    #[arg(value_parser = policies(), hide_possible_values = true)]
+    check: Option<String>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Does what `args` say. It changes nothing.
+pub(crate) fn run(args: &ReadArgs) -> Result<ExitCode> {
+    let policy = match args.check.as_deref().map(|name| (name, check::policy(name))) {
+        Some((_, Err(status))) => return Ok(status),
+        Some((name, Ok(policy))) => Some((name, policy)),
+        None => None,
+    };
+    let mut inputs = Vec::new();
+    for path in &args.files {
+        inputs.extend(open(path)?);
+    }
+    let options =
+        Options { driver: args.driver.clone(), device: args.device.clone(), seconds: args.seconds };
+    let answer = read(&inputs, &options);
+    let width = Width::of_output();
+    if let Some((name, policy)) = &policy {
+        if answer.devices.is_empty() {
+            bail!("no device is in what was read; {}", expected(&answer));
+        }
+        return check::run(name, policy, &answer.devices, (!args.json).then_some(width));
+    }
+    if is_nothing(&answer) {
+        bail!("nothing in it is recognised; {}", expected(&answer));
+    }
+    if args.json {
+        json::print(&answer)?;
+    } else {
+        outln!("{}", screen(&answer, width));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether no part of any input is known.
+fn is_nothing(answer: &ReadResult) -> bool {
+    answer.taken.iter().all(|taken| taken.kind == InputKind::Unknown) && answer.devices.is_empty()
+}
+
+/// What was expected, as the parts that are not recognised say.
+fn expected(answer: &ReadResult) -> String {
+    let remark = answer.taken.iter().find_map(|taken| taken.remark.clone());
+    remark.unwrap_or_else(|| "try: ethtool -c eth0 | earmark read -".into())
+}
+
+/// What is in a file, a directory, an archive, or on standard input.
+fn open(path: &Path) -> Result<Vec<Input>> {
+    let name = path.display().to_string();
+    if path == Path::new("-") {
+        return one(name, stdin().lock()).context("read standard input; paste, then type Ctrl-D");
+    }
+    let doing = || format!("read {name}; list what is there with: ls -l {name}");
+    if fs::metadata(path).with_context(doing)?.is_dir() {
+        return directory(path).with_context(doing);
+    }
+    let file = File::open(path).with_context(doing)?;
+    one(name.clone(), file).with_context(doing)
+}
+
+/// What a stream has, which may be compressed, and an archive.
+fn one(name: String, stream: impl Read) -> Result<Vec<Input>> {
+    let mut stream = BufReader::with_capacity(1 << 16, stream);
+    let mut start = Vec::new();
+    stream.by_ref().take(512).read_to_end(&mut start)?;
+    let is_packed = is_compressed(&start);
+    let whole = io::Cursor::new(start).chain(stream);
+    let mut stream = plain(whole)?;
+    let mut start = Vec::new();
+    stream.by_ref().take(512).read_to_end(&mut start)?;
+    if is_tar(&start) {
+        return Ok(members(io::Cursor::new(start).chain(stream))?);
+    }
+    if is_capture(&start) {
+        return Ok(vec![Input { name, bytes: start, is_of_report: false, left_off: 0 }]);
+    }
+    let mut bytes = start;
+    stream.by_ref().take(MOST_BYTES).read_to_end(&mut bytes)?;
+    // What is packed is not unpacked only to count it.
+    let left_off = if is_packed { 0 } else { io::copy(&mut stream, &mut io::sink())? };
+    Ok(vec![Input { name, bytes, is_of_report: false, left_off }])
+}
+
+/// The files of a report in a directory, or all that are in it.
+fn directory(path: &Path) -> Result<Vec<Input>> {
+    let mut files = Vec::new();
+    list(path, 0, &mut files)?;
+    let above = path.parent().unwrap_or(path);
+    let relative = |file: &Path| file.strip_prefix(above).unwrap_or(file).display().to_string();
+    let of_report: Vec<&PathBuf> = files.iter().filter(|it| is_looked_at(&relative(it))).collect();
+    if of_report.is_empty() {
+        let direct = files.iter().filter(|file| file.parent() == Some(path));
+        return direct.map(|file| open(file)).collect::<Result<Vec<_>>>().map(|all| all.concat());
+    }
+    let mut inputs = Vec::new();
+    for file in of_report {
+        // Reports of root have files that others may not read.
+        let Ok(opened) = File::open(file) else { continue };
+        let mut bytes = Vec::new();
+        opened.take(LARGEST).read_to_end(&mut bytes)?;
+        let size = fs::metadata(file)?.len();
+        let left_off = size.saturating_sub(LARGEST);
+        inputs.push(Input { name: relative(file), bytes, is_of_report: true, left_off });
+    }
+    Ok(inputs)
+}
+
+/// Regular files below a directory; links lead nowhere.
+fn list(path: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<()> {
+    const DEEPEST: usize = 12;
+    let mut entries: Vec<_> = fs::read_dir(path)?.collect::<io::Result<_>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let kind = entry.file_type()?;
+        if files.len() >= 4 * MOST_KEPT {
+            bail!("it has more files than any report");
+        }
+        if kind.is_dir() && depth < DEEPEST {
+            // What this user may not list is left out.
+            let _ = list(&entry.path(), depth + 1, files);
+        } else if kind.is_file() {
+            files.push(entry.path());
+        }
+    }
+    Ok(())
+}

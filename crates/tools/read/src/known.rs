@@ -1,0 +1,57 @@
+//! What is known of a device so far.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use device::ethtool::{
+    Channels, Coalesce, Driver, Eee, Features, Link, QueueCoalesce, Rings, Timestamps,
+};
+use device::link::LinkStats;
+
+/// A device, as far as text has said.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KnownDevice {
+    pub(crate) driver: Option<Driver>,
+    pub(crate) coalescing: Option<Coalesce>,
+    /// What it was before, if the text has it several times.
+    pub(crate) before: Option<Coalesce>,
+    pub(crate) queue_coalescing: Vec<QueueCoalesce>,
+    pub(crate) rings: Option<Rings>,
+    pub(crate) channels: Option<Channels>,
+    pub(crate) features: Option<Features>,
+    pub(crate) timestamps: Option<Timestamps>,
+    pub(crate) eee: Option<Eee>,
+    pub(crate) link: Option<Link>,
+    pub(crate) mtu: Option<u64>,
+    pub(crate) state: Option<String>,
+    /// Readings of the driver's counters, in the order of the text.
+    pub(crate) statistics: Vec<BTreeMap<String, u64>>,
+    /// Readings of what the link has carried.
+    pub(crate) link_stats: Vec<LinkStats>,
+    /// What its driver does not offer, by the names of [`show::Unreadable`].
+    pub(crate) lacks: BTreeSet<&'static str>,
+    /// What else there is to say of it.
+    pub(crate) notes: Vec<String>,
+}
+
+impl KnownDevice {
+    /// Takes settings; those before them are remembered.
+    pub(crate) fn set_coalescing(&mut self, settings: Coalesce) {
+        if let Some(before) = self.coalescing.replace(settings) {
+            self.before.get_or_insert(before);
+        }
+        self.lacks.remove(show::part::COALESCING);
+    }
+
+    /// A change by `ethtool -C`, which is in force unless a later reading says otherwise.
+    pub(crate) fn change(&mut self, change: &Coalesce) {
+        let now = self.coalescing.clone().unwrap_or_default();
+        self.set_coalescing(change.iter().fold(now, |all, (name, value)| all.with(name, value)));
+    }
+
+    pub(crate) fn note(&mut self, note: impl Into<String>) {
+        let note = note.into();
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+}
