@@ -9,5 +9,6 @@ mod examples;
 mod input;
 mod mx;
 mod output;
+mod read;
 mod serve;
 mod shards;

@@ -220,7 +220,7 @@ pub(crate) fn as_coalesce(settings: &Settings, in_force: Option<&Coalesce>) -> C
 /// What an option of Intel's drivers means (Linux,
 /// `Documentation/networking/device_drivers/ethernet/intel/e1000e.rst`).
 fn option(driver: &str, name: &str, value: &str) -> Option<String> {
-    if matches!(driver, "igb" | "ixgbe" | "ixgbevf" | "i40e") {
+    if matches!(driver, "igb" | "ixgbe" | "ixgbevf") {
         return Some(format!(
             "only Intel's own {driver} has this option; that of Linux says in the kernel's log that \
              it ignores it"

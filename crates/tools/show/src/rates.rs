@@ -123,7 +123,9 @@ impl Rates {
             rx_bytes_per_s: rate(|link| link.rx_bytes),
             tx_packets_per_s: rate(|link| link.tx_packets),
             tx_bytes_per_s: rate(|link| link.tx_bytes),
-            drops_per_s: rate(|link| link.rx_dropped + link.rx_missed + link.tx_dropped),
+            drops_per_s: rate(|link| {
+                link.rx_dropped.saturating_add(link.rx_missed).saturating_add(link.tx_dropped)
+            }),
             interrupts_per_s: (!vectors.is_empty())
                 .then(|| vectors.iter().map(|it| it.per_s).sum()),
             rx_packets_per_interrupt: each(rx_packets_per_s, receiving),

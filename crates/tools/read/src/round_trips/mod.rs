@@ -15,6 +15,9 @@ pub(crate) use prose::{column, figures};
 pub use verdict::RoundTripBounds;
 pub(crate) use verdict::{Beside, verdict};
 
+/// No round trip takes longer than a year.
+const LONGEST_US: f64 = 3.2e13;
+
 /// No series has more samples; further ones are counted.
 const MOST_SAMPLES: usize = 1 << 20;
 
@@ -58,7 +61,7 @@ impl RoundTrips {
     }
 
     fn add(&mut self, us: f64) {
-        if !us.is_finite() || us < 0.0 {
+        if !(0.0..LONGEST_US).contains(&us) {
             return;
         }
         self.count += 1;
@@ -80,7 +83,9 @@ impl RoundTrips {
             let mean = sorted.iter().sum::<f64>() / sorted.len() as f64;
             self.mean_us = self.mean_us.or(Some(mean));
         }
-        if let Some(per_s) = self.per_s.filter(|it| *it > 0.0) {
+        // Not once in a year: no rate.
+        self.per_s = self.per_s.filter(|per_s| (1e6 / LONGEST_US..1e12).contains(per_s));
+        if let Some(per_s) = self.per_s {
             self.mean_us = self.mean_us.or(Some(1e6 / per_s));
         }
         let has_figure =
@@ -126,7 +131,7 @@ pub(crate) fn is_log(line: &str) -> Option<InputKind> {
 
 /// A number with a unit of time, as microseconds; without one it is in `default` microseconds.
 fn micros(number: &str, unit: &str, default: f64) -> Option<f64> {
-    let number: f64 = number.trim().parse().ok().filter(|it: &f64| it.is_finite())?;
+    let number: f64 = number.trim().parse().ok()?;
     let unit = match unit.trim().trim_end_matches(['.', ',', ';', ')']) {
         "us" | "µs" | "μs" | "usec" | "usecs" | "microseconds" => 1.0,
         "ms" | "msec" | "msecs" | "milliseconds" => 1e3,
@@ -134,5 +139,5 @@ fn micros(number: &str, unit: &str, default: f64) -> Option<f64> {
         "s" | "sec" | "secs" | "seconds" => 1e6,
         _ => default,
     };
-    Some(number * unit)
+    Some(number * unit).filter(|us| (0.0..LONGEST_US).contains(us))
 }

@@ -27,7 +27,7 @@ pub(crate) fn replay(bytes: &[u8]) {
     let (name, is_of_report) = NAMES[usize::from(*first) % NAMES.len()];
     let input = Input { name: name.into(), bytes: rest.to_vec(), is_of_report, left_off: 0 };
     let options = Options { seconds: Some(1.0), ..Options::default() };
-    let findings = read(&[input.clone()], &options);
+    let findings = read(std::slice::from_ref(&input), &options);
     check(&findings, rest);
     // Twice the same: every counter has two readings.
     check(&read(&[input.clone(), input], &options), &[rest, rest].concat());

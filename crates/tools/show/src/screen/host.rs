@@ -93,7 +93,7 @@ pub(super) fn steering(report: &Report) -> String {
         .filter(|it| it.direction == Direction::Rx && !it.cpus.is_empty())
         .map(|it| format!("queue {} to CPU {}", it.queue, write_list(&it.cpus)))
         .collect();
-    let flows: u64 = all.iter().map(|it| it.flows).sum();
+    let flows = all.iter().fold(0_u64, |sum, it| sum.saturating_add(it.flows));
     let rps = match steered.len() {
         0 => "RPS off".into(),
         1..=4 => format!("RPS {}", steered.join(", ")),

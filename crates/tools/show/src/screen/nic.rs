@@ -137,7 +137,7 @@ pub(super) fn interrupts(report: &Report) -> Vec<String> {
         };
         return vec![why.into()];
     }
-    let total: u64 = vectors.iter().map(|vector| vector.count).sum();
+    let total = vectors.iter().fold(0_u64, |sum, vector| sum.saturating_add(vector.count));
     let rates: Option<Vec<f64>> = vectors.iter().map(|vector| vector.per_s).collect();
     let rate = rates.map_or(String::new(), |rates| {
         format!(", {:.0}/s while looked at", rates.iter().sum::<f64>())
