@@ -9,6 +9,7 @@ mod examples;
 mod input;
 mod mx;
 mod output;
+mod predict;
 mod read;
 mod serve;
 mod shards;

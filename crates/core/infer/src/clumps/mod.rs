@@ -43,7 +43,7 @@ use wire::WireSpacing;
 /// for a packet.
 const TOGETHER_NS: u64 = 2_000;
 /// Clumps that are looked at: the first of a capture.
-const MOST: usize = 200_000;
+const MOST: usize = 60_000;
 /// Flows that are told apart.
 const MAX_FLOWS: usize = 250;
 /// Flows of a clump that are told apart.
