@@ -2,10 +2,10 @@
 //!
 //! Most are *spaced*: one at a time, with pauses of random length, as an idle client asks; some of
 //! these are of *another length*, which NICs and the way may treat differently. Between them come
-//! references, which have something left out: *handshakes*, which the far kernel answers without its
-//! program; requests *back to back*, before which nothing had time to fall asleep; and *pairs*, whose
-//! second request follows before the first answer can be there. Where the NIC stamps packets, some
-//! requests are *stamped*. Interleaved, all of them see the same machine and the same wire.
+//! references, which have something left out: *handshakes*, which the far kernel answers without
+//! its program; requests *back to back*, before which nothing had time to fall asleep; and *pairs*,
+//! whose second request follows before the first answer can be there. Where the NIC stamps packets,
+//! some requests are *stamped*. Interleaved, all of them see the same machine and the same wire.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};

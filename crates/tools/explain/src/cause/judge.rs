@@ -21,8 +21,8 @@ const ACQUITTED: f64 = 0.1;
 /// The slowest requests have causes of their own if they take so many times a typical one.
 pub(crate) const SLOWER: f64 = 1.5;
 
-/// What references show of typical requests holds of others that take hardly longer: if typical ones
-/// take this share of their far time.
+/// What references show of typical requests holds of others that take hardly longer: typical ones
+/// have this share of their far time.
 const USUAL: f64 = 0.8;
 
 /// Linux delays an acknowledgement by 40 ms at least, once it does (`TCP_DELACK_MIN`); less the
