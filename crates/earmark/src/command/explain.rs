@@ -66,7 +66,7 @@ impl ExplainArgs {
             return Some(RunningSubject::Cgroup(path.clone()));
         }
         let device = device_name(&Root::here(), self.subject.as_deref()?);
-        is_device(&device).then(|| RunningSubject::Device(device))
+        is_device(&device).then_some(RunningSubject::Device(device))
     }
 }
 
