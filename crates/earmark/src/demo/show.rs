@@ -120,7 +120,6 @@ fn part(title: &str, before: String, found: &Findings, columns: &Columns) -> Rep
         table: report_table(&found.rows, columns),
         latency: latency(&found.rows),
         tradeoff: TradeoffChart {
-            latency: "",
             title: "Both at once: latency against interrupts".into(),
             note: conclusions::load(&found.rows),
             points: found.rows.iter().filter_map(point).collect(),

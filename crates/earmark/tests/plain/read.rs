@@ -27,9 +27,9 @@ fn read__policies_have_the_exit_status_of_show() {
         let words = ["read", &case(file), "--driver", "igb", "--check", policy];
         output(Command::new(EARMARK).args(words).stdin(Stdio::null()))
     };
-    assert_eq!(checked("terminal.txt", "low-latency").status.code(), Some(3));
+    assert_eq!(checked("terminal.txt", "low-latency").code, 3);
     let unknown = checked("10-net-sysctl.txt", "low-latency");
-    assert_eq!(unknown.status.code(), Some(4));
+    assert_eq!(unknown.code, 4);
     has(&unknown.stdout, &["longest-hold is unknown", "not here; grep"]);
 }
 
