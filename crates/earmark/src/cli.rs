@@ -320,7 +320,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "WAIT")]
     pub(crate) wait: Option<bench::options::Text<lab::wait::Waiting>>,
     /// What hosts of the model are like: a machine that Earmark brings (server, ideal, clovertown,
-    /// e1000), or a file, such as `earmark calibrate --machine FILE` writes
+    /// e1000, bge, odroid), or a file, such as `earmark calibrate --machine FILE` writes
     #[arg(long, value_name = "NAME|FILE[,KEY=VALUE]")]
     pub(crate) machine: Option<String>,
 }

@@ -17,11 +17,13 @@ use serde::{Deserialize, Deserializer};
 use toml::{Table, Value};
 
 /// The machines that come with the crate, by name.
-const KNOWN: [(&str, &str); 4] = [
+const KNOWN: [(&str, &str); 6] = [
     ("ideal", include_str!("../machines/ideal.toml")),
     ("server", include_str!("../machines/server.toml")),
     ("clovertown", include_str!("../machines/clovertown.toml")),
     ("e1000", include_str!("../machines/e1000.toml")),
+    ("bge", include_str!("../machines/bge.toml")),
+    ("odroid", include_str!("../machines/odroid.toml")),
 ];
 
 /// A machine: all hosts of a model are alike.

@@ -146,6 +146,31 @@ fn workers_share_what_comes_to_a_port() {
     }
 }
 
+/// 90,000 to 100,000 packets and 55,000 answers a second, and pings of 220 us beside the hold.
+#[test]
+fn the_odroid_is_as_its_article_says() {
+    let experiment = || Experiment {
+        machine: Machine::named("odroid").unwrap(),
+        from: Instant::from_micros(10_000),
+        to: Instant::from_micros(30_000),
+        ..Experiment::default()
+    };
+    let pps = PpsSenderSpec { rate_per_s: Some(150_000), ..PpsSenderSpec::default() };
+    let flood = [
+        server(1, 7_000, Transport::Udp, WorkloadSpec::PpsReceiver(PpsReceiverSpec::default())),
+        client(0, (1, 7_000), Transport::Udp, WorkloadSpec::PpsSender(pps)),
+    ];
+    let received = experiment().play(&flood).1[0].counter(Counter::DatagramsReceived);
+    assert!((1_800..=2_000).contains(&received), "{received} in 20 ms");
+    let asked =
+        [server(1, 123, Transport::Udp, answers(0)), client(0, (1, 123), Transport::Udp, asks(32))];
+    let answered = experiment().play(&asked).1[0].counter(Counter::Transactions);
+    assert!((1_045..=1_155).contains(&answered), "{answered} in 20 ms");
+    let ping = [client(0, (1, 0), Transport::Icmp, asks(1))];
+    let median = experiment().play(&ping).1[0].distribution(Timing::Latency).quantile_ns(500);
+    assert!((215_000..225_000).contains(&median), "{median} ns");
+}
+
 #[test]
 fn packets_and_clocks_pass_unchanged() {
     let pps = PpsSenderSpec { rate_per_s: Some(100_000), ..PpsSenderSpec::default() };

@@ -154,8 +154,8 @@ options! {
         /// Costs that were measured somewhere, where the options above say nothing
         #[arg(value_enum, value_name = "SET")]
         costs: CostSet => only_in(applicability::COSTED),
-        /// What hosts are like in the model: ideal, server, clovertown, e1000 or a file, with
-        /// changes, as in clovertown,sleeps=false,interrupt=900
+        /// What hosts are like in the model: ideal, server, clovertown, e1000, bge, odroid or a
+        /// file, with changes, as in clovertown,sleeps=false,interrupt=900
         #[arg(value_name = "NAME|FILE[,KEY=VALUE]")]
         machine: String => only_in(&[HostKind::Model]),
         /// How the NIC waits: sleep, precise (spin just before deadlines) or spin (a whole core)
