@@ -129,7 +129,7 @@ fn a_loaded_server_works_between_its_answers() {
     assert!((180..=182).contains(&answered), "20 ms of 110 us each, but for the first: {answered}");
 }
 
-/// Three processes of a server, on cores of their own, take the next request whoever it is from.
+/// Three processes of a server, on cores of their own, take the next request of any client.
 #[test]
 fn workers_share_what_comes_to_a_port() {
     let machine = Machine { cores: 4, ..Machine::named("ideal").unwrap() };
