@@ -171,8 +171,8 @@ pub(crate) enum Command {
     },
     /// Find or build the Linux kernel that guests run
     ///
-    /// Prints its path. Building takes about four minutes, once. The sources, 150 MB, come from apt;
-    /// nothing needs root.
+    /// Prints its path. Building takes about four minutes, once. The sources, 150 MB, come from
+    /// apt; nothing needs root.
     Kernel {
         /// One of the newest series in this suite of the distribution's archive, as in
         /// trixie-backports; guests run it where `EARMARK_KERNEL` names it

@@ -83,7 +83,7 @@ impl Machine {
         for change in changes {
             set(&mut file, change)?;
         }
-        let machine = Self::deserialize(file).map_err(|error| error.to_string())?;
+        let machine = Self::deserialize(file).map_err(|error| in_words(&error.to_string()))?;
         let cores = 1..=MAX_CORES;
         if !cores.contains(&machine.cores) {
             return Err(format!("cores = {}: a host has 1 to {MAX_CORES}", machine.cores));
@@ -107,6 +107,22 @@ impl Machine {
     pub fn fitted(&self) -> usize {
         self.constants.list.iter().filter(|it| it.origin == Origin::Fitted).count()
     }
+}
+
+/// An error of a reader in the words of a file: types of Rust are none.
+fn in_words(error: &str) -> String {
+    let types = [
+        ("usize", "a whole number of 0 or more"),
+        ("u64", "a whole number of 0 or more"),
+        ("u32", "a whole number of 0 or more"),
+        ("u16", "a whole number of 0 or more"),
+        ("f64", "a number"),
+        ("a boolean", "true or false"),
+    ];
+    let replaced = |text: String, (name, words): (&str, &str)| {
+        text.replace(&format!("expected {name}"), &format!("expected {words}"))
+    };
+    types.into_iter().fold(String::from(error), replaced)
 }
 
 /// Makes one change to the text of a file.
@@ -392,7 +408,9 @@ mod tests {
         for (change, words) in [
             ("sleeps", "write KEY=VALUE"),
             ("slept=true", "unknown field"),
-            ("cores=many", "invalid type"),
+            ("cores=many", "invalid type: string \"many\", expected a whole number of 0 or more"),
+            ("cores=-2", "expected a whole number of 0 or more"),
+            ("sleeps=3", "expected true or false"),
             ("nic.color=red", "unknown field"),
         ] {
             let error = Machine::parse(text, &[change]).unwrap_err();

@@ -55,8 +55,8 @@ pub enum Part {
 #[error("{0}")]
 pub struct NotMeasured(pub String);
 
-/// A program that an experiment takes is not installed: nothing of the experiment can be played, and
-/// others can.
+/// A program that an experiment takes is not installed: nothing of it can be played, and others
+/// can.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{program} is not installed, and this experiment takes it; apt-get install {program}")]
 pub struct MissingProgram {

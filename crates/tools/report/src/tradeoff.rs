@@ -8,7 +8,7 @@ use super::terminal::wrap;
 use super::{ChartLimit, Palette, PointRole, TradeoffChart, TradeoffPoint};
 
 /// A picture for a kind of screen.
-struct Format {
+struct Layout {
     class: &'static str,
     /// Of the whole picture.
     size: (f64, f64),
@@ -17,7 +17,7 @@ struct Format {
     line: usize,
 }
 
-const WIDE: Format = Format {
+const WIDE: Layout = Layout {
     class: "chart",
     size: (960.0, 446.0),
     plot: Area { x: 84.0, y: 16.0, width: 856.0, height: 380.0 },
@@ -25,7 +25,7 @@ const WIDE: Format = Format {
 };
 
 /// For a telephone: letters have the size that they have on a wide screen.
-const NARROW: Format = Format {
+const NARROW: Layout = Layout {
     class: "chart narrow",
     size: (372.0, 420.0),
     plot: Area { x: 58.0, y: 14.0, width: 304.0, height: 356.0 },
@@ -59,9 +59,9 @@ impl Cost {
         }
     }
 
-    fn caption(self, format: &Format) -> &'static str {
+    fn caption(self, layout: &Layout) -> &'static str {
         match self {
-            _ if format.line < WIDE.line => "\u{2199} better",
+            _ if layout.line < WIDE.line => "\u{2199} better",
             Self::Interrupts => "\u{2199} fewer interrupts and lower latency",
             Self::HostBusy => "\u{2199} less load and lower latency",
         }
@@ -105,7 +105,7 @@ pub(crate) fn svg(chart: &TradeoffChart, palette: &Palette) -> String {
         + &drawn(chart, palette, &NARROW)
 }
 
-fn drawn(chart: &TradeoffChart, palette: &Palette, format: &Format) -> String {
+fn drawn(chart: &TradeoffChart, palette: &Palette, layout: &Layout) -> String {
     let cost = Cost::of(&chart.points);
     let usable = |point: &&TradeoffPoint| {
         let (latency, cost) = (point.latency_us, cost.at(point));
@@ -117,29 +117,29 @@ fn drawn(chart: &TradeoffChart, palette: &Palette, format: &Format) -> String {
         .iter()
         .filter(|it| it.is_of_latency || matches!(cost, Cost::Interrupts))
         .collect();
-    let Some((x, y)) = scales(&points, &limits, cost, &format.plot) else {
+    let Some((x, y)) = scales(&points, &limits, cost, &layout.plot) else {
         return nothing("No settings to compare.");
     };
     let marks = points.iter().map(|&point| Mark {
         point,
         at: (x.at(cost.at(point)), y.at(point.latency_us)),
         class: palette.class(&point.name),
-        lines: lines(point, format),
+        lines: lines(point, layout),
         tooltip: describe(point, chart),
     });
     let marks: Vec<Mark<'_>> = marks.collect();
-    let mut canvas = Canvas::new(format.size.0, format.size.1);
-    better_corner(&mut canvas, &format.plot);
-    axes(&mut canvas, (&x, &y), (cost.axis(), &latency(chart)), &format.plot);
-    let caption = cost.caption(format);
-    canvas.text("better-text", Anchor::Start, caption_at(&format.plot), caption);
-    let (at, size) = (caption_at(&format.plot), (text_width(caption, 14.0), 20.0));
+    let mut canvas = Canvas::new(layout.size.0, layout.size.1);
+    better_corner(&mut canvas, &layout.plot);
+    axes(&mut canvas, (&x, &y), (cost.axis(), &latency(chart)), &layout.plot);
+    let caption = cost.caption(layout);
+    canvas.text("better-text", Anchor::Start, caption_at(&layout.plot), caption);
+    let (at, size) = (caption_at(&layout.plot), (text_width(caption, 14.0), 20.0));
     let mut taken = vec![Area { x: at.0, y: at.1 - 14.0, width: size.0, height: size.1 }];
     for limit in limits {
-        taken.push(draw_limit(&mut canvas, limit, (&x, &y), &format.plot));
+        taken.push(draw_limit(&mut canvas, limit, (&x, &y), &layout.plot));
     }
-    draw(&mut canvas, &marks, taken, &format.plot);
-    canvas.finish(format.class, &summary(chart, &points))
+    draw(&mut canvas, &marks, taken, &layout.plot);
+    canvas.finish(layout.class, &summary(chart, &points))
 }
 
 /// What is on the vertical axis.
@@ -230,8 +230,8 @@ fn axes(canvas: &mut Canvas, (x, y): (&Scale, &Scale), titles: (&str, &str), plo
 }
 
 /// The lines of a label: the name, what the setting is, its latency and the goodput beside it.
-fn lines(point: &TradeoffPoint, format: &Format) -> Vec<String> {
-    let mut lines = wrap("", 0, &point.name, format.line);
+fn lines(point: &TradeoffPoint, layout: &Layout) -> Vec<String> {
+    let mut lines = wrap("", 0, &point.name, layout.line);
     let role = match point.role {
         PointRole::Other => "",
         PointRole::Pick => "picked, ",
