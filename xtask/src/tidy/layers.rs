@@ -9,19 +9,19 @@ use super::source::{Source, lines_with};
 const FLOORS: [&str; 6] = ["core", "linux", "hosts", "mx", "tools", "earmark"];
 
 /// The source of the pure cores.
-const CORES: [&str; 8] = [
+const CORES: [&str; 7] = [
     "crates/core/base/src/",
     "crates/core/capture/src/",
     "crates/core/network/src/",
     "crates/core/nic/src/",
-    "crates/core/predict/src/",
     "crates/core/mx/src/",
     "crates/core/sim/src/",
     "crates/core/workload/src/",
 ];
 
 /// Pure as well, with floats: `core` has no roots and logarithms of these.
-const WITH_FLOATS: [&str; 2] = ["crates/core/infer/src/", "crates/core/model/src/"];
+const WITH_FLOATS: [&str; 3] =
+    ["crates/core/infer/src/", "crates/core/model/src/", "crates/core/predict/src/"];
 
 /// Records and what follows from them: no I/O, no clock, but all else of std.
 const RECORDS: [&str; 3] =

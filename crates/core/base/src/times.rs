@@ -6,8 +6,8 @@
 //! values; from then on there are buckets.
 //!
 //! Below 2048 ns every value has its own bucket. Above, each octave has 1024 of equal width, so
-//! that one is at most 1/1024 of its values wide; its middle stands for them. Where many are counted
-//! at once, [`Times::coarse`] has an eighth of the buckets from the beginning.
+//! that one is at most 1/1024 of its values wide; its middle stands for them. Where many are
+//! counted at once, [`Times::coarse`] has an eighth of the buckets from the beginning.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -1,8 +1,8 @@
 //! What a reader has counted, most of it what was wrong.
 
-/// Counts of one capture, free-running.
+/// CaptureCounts of one capture, free-running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct CaptureCounts {
     /// Packets that were handed out.
     pub packets: u64,
     /// Packets of which the capture has only the beginning (its snapshot length).
@@ -14,7 +14,8 @@ pub struct Counts {
     pub backwards: u64,
     /// Packets that were left out because their link type is not known.
     pub unknown_link: u64,
-    /// Packets that were left out because they name an interface that the capture has not described.
+    /// Packets that were left out because they name an interface that the capture has not
+    /// described.
     pub unknown_interface: u64,
     /// Packets that were left out because they have no stamp (simple packet blocks).
     pub unstamped: u64,

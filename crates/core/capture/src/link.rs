@@ -35,7 +35,7 @@ const OUTGOING: u16 = 4;
 
 /// Which way a packet went, as far as the capture says it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Direction {
+pub enum PacketDirection {
     /// The capture does not say it.
     #[default]
     Unknown,
@@ -47,7 +47,7 @@ pub enum Direction {
 
 /// One packet of a capture.
 #[derive(Clone, Debug)]
-pub struct Packet {
+pub struct CapturedPacket {
     /// Nanoseconds since 1970, no less than those of the packet before.
     pub at_ns: u64,
     /// The interface, by its place in the capture.
@@ -59,7 +59,7 @@ pub struct Packet {
     /// Source and destination station, where the link has both.
     pub stations: Option<[[u8; 6]; 2]>,
     /// Which way it went.
-    pub direction: Direction,
+    pub direction: PacketDirection,
     /// What Earmark's own NIC has recorded.
     pub recorded: Option<Recorded>,
 }
@@ -70,7 +70,7 @@ struct Linked<'a> {
     rest: &'a [u8],
     has_header: bool,
     ether_type: u16,
-    direction: Direction,
+    direction: PacketDirection,
     /// Bytes of the link header.
     skipped: usize,
 }
@@ -83,7 +83,7 @@ pub(crate) struct Bench {
 }
 
 /// What a link gives: length, headers, stations, direction.
-pub(crate) type Framed = (u32, Result<Headers, Malformed>, Option<[[u8; 6]; 2]>, Direction);
+pub(crate) type Framed = (u32, Result<Headers, Malformed>, Option<[[u8; 6]; 2]>, PacketDirection);
 
 impl Bench {
     pub(crate) fn new() -> Self {
@@ -137,14 +137,15 @@ fn stations(frame: &[u8]) -> Option<[[u8; 6]; 2]> {
 }
 
 fn linked(link: i32, captured: &[u8]) -> Option<Linked<'_>> {
-    let unknown = Direction::Unknown;
+    let unknown = PacketDirection::Unknown;
     let without = |skipped: usize, ether_type, direction| {
         let rest = captured.get(skipped..).unwrap_or_default();
         Linked { rest, has_header: false, ether_type, direction, skipped }
     };
     let word =
         |at: usize| captured.get(at..at + 2).map_or(0, |it| u16::from_be_bytes([it[0], it[1]]));
-    let direction = |kind| if kind == OUTGOING { Direction::Out } else { Direction::In };
+    let direction =
+        |kind| if kind == OUTGOING { PacketDirection::Out } else { PacketDirection::In };
     Some(match link {
         ETHERNET => Linked {
             rest: captured,
@@ -201,12 +202,12 @@ mod tests {
         let null = [&[2, 0, 0, 0][..], &packet(100)].concat();
         let mut bench = Bench::new();
         for (link, bytes, direction) in [
-            (SLL, sll, Direction::Out),
-            (SLL2, sll2, Direction::In),
-            (RAW, packet(100), Direction::Unknown),
-            (IPV4, packet(100), Direction::Unknown),
-            (12, packet(100), Direction::Unknown),
-            (NULL, null, Direction::Unknown),
+            (SLL, sll, PacketDirection::Out),
+            (SLL2, sll2, PacketDirection::In),
+            (RAW, packet(100), PacketDirection::Unknown),
+            (IPV4, packet(100), PacketDirection::Unknown),
+            (12, packet(100), PacketDirection::Unknown),
+            (NULL, null, PacketDirection::Unknown),
         ] {
             let (length, headers, stations, way) =
                 bench.frame(link, &bytes, bytes.len() as u32).unwrap();

@@ -10,7 +10,7 @@ use core::net::IpAddr;
 
 use nic::headers::Addresses;
 
-use crate::link::{Direction, Packet};
+use crate::link::{CapturedPacket, PacketDirection};
 
 /// Packets that are looked at before it is decided.
 const LOOKED_AT: usize = 2_048;
@@ -69,12 +69,12 @@ impl Owner {
     }
 
     /// Looks at one of the first packets; whether it is decided now.
-    pub fn look(&mut self, packet: &Packet) -> bool {
+    pub fn look(&mut self, packet: &CapturedPacket) -> bool {
         if self.decided.is_some() {
             return true;
         }
         self.seen += 1;
-        self.directed += u64::from(packet.direction != Direction::Unknown);
+        self.directed += u64::from(packet.direction != PacketDirection::Unknown);
         if let Some(stations) = packet.stations.filter(|[_, to]| to[0] & 1 == 0) {
             self.frames += 1;
             for (station, is_sender) in stations.into_iter().zip([true, false]) {
@@ -126,12 +126,12 @@ impl Owner {
     /// Whether the host received this packet.
     #[inline]
     #[must_use]
-    pub fn received(&self, packet: &Packet) -> bool {
+    pub fn received(&self, packet: &CapturedPacket) -> bool {
         match self.decided {
             None | Some(Sure::All) => true,
-            Some(Sure::Directions) => packet.direction == Direction::In,
+            Some(Sure::Directions) => packet.direction == PacketDirection::In,
             Some(Sure::Address(address)) => {
-                packet.direction != Direction::Out && goes_to(packet, address)
+                packet.direction != PacketDirection::Out && goes_to(packet, address)
             }
             Some(Sure::Station(own) | Sure::Either(own, _)) => {
                 packet.stations.is_some_and(|[from, to]| to == own || to[0] & 1 == 1 && from != own)
@@ -140,7 +140,7 @@ impl Owner {
     }
 }
 
-fn goes_to(packet: &Packet, address: IpAddr) -> bool {
+fn goes_to(packet: &CapturedPacket, address: IpAddr) -> bool {
     let Ok(headers) = &packet.headers else { return false };
     match (headers.addresses(), address) {
         (Addresses::V4([_, _, _, _, to @ ..]), IpAddr::V4(own)) => own.octets() == *to,
@@ -153,19 +153,19 @@ fn goes_to(packet: &Packet, address: IpAddr) -> bool {
 mod tests {
     use super::*;
 
-    fn packet(from: u8, to: u8) -> Packet {
-        Packet {
+    fn packet(from: u8, to: u8) -> CapturedPacket {
+        CapturedPacket {
             at_ns: 0,
             interface: 0,
             length: 60,
             headers: nic::headers::parse(&[0; 60]),
             stations: Some([[2, 0, 0, 0, 0, from], [2, 0, 0, 0, 0, to]]),
-            direction: Direction::Unknown,
+            direction: PacketDirection::Unknown,
             recorded: None,
         }
     }
 
-    fn decide(packets: impl Iterator<Item = Packet>) -> Owner {
+    fn decide(packets: impl Iterator<Item = CapturedPacket>) -> Owner {
         let mut owner = Owner::new(None);
         packets.for_each(|packet| {
             owner.look(&packet);
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn directions_and_addresses_are_believed() {
         let mut inbound = packet(1, 2);
-        inbound.direction = Direction::In;
+        inbound.direction = PacketDirection::In;
         let owner = decide([inbound.clone(), inbound.clone()].into_iter());
         assert_eq!(owner.decided(), Some(Sure::Directions));
         assert!(owner.received(&inbound) && !owner.received(&packet(1, 2)));

@@ -9,9 +9,9 @@ use pcap_parser::pcapng::{self, Block, EnhancedPacketBlock, InterfaceDescription
 use pcap_parser::traits::PcapNGPacketBlock as _;
 use pcap_parser::{OptionCode, PcapHeader, PcapNGOption, pcap};
 
-use crate::counts::Counts;
+use crate::counts::CaptureCounts;
 use crate::interface::{Interface, Resolution};
-use crate::link::{Bench, Direction, Packet};
+use crate::link::{Bench, CapturedPacket, PacketDirection};
 use crate::recorded::Recorded;
 
 /// The longest record or block that is believed: no packet is longer, and who claims more is
@@ -29,7 +29,7 @@ const EPB_FLAGS: OptionCode = OptionCode(2);
 
 /// The format of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum CaptureFormat {
     /// That of libpcap, with stamps of microseconds or nanoseconds.
     Pcap,
     /// That of Wireshark.
@@ -38,7 +38,7 @@ pub enum Format {
     Gzip,
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for CaptureFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Pcap => "pcap",
@@ -50,12 +50,14 @@ impl fmt::Display for Format {
 
 /// The format that begins with these bytes, of which 4 are enough; `None` if it is no capture.
 #[must_use]
-pub fn format_of(bytes: &[u8]) -> Option<Format> {
+pub fn format_of(bytes: &[u8]) -> Option<CaptureFormat> {
     let first = bytes.first_chunk::<4>()?;
     match u32::from_le_bytes(*first) {
-        0xa1b2_c3d4 | 0xa1b2_3c4d | 0xa1b2_cd34 | 0xd4c3_b2a1 | 0x4d3c_b2a1 => Some(Format::Pcap),
-        0x0a0d_0d0a => Some(Format::Pcapng),
-        _ if first.starts_with(&[0x1f, 0x8b]) => Some(Format::Gzip),
+        0xa1b2_c3d4 | 0xa1b2_3c4d | 0xa1b2_cd34 | 0xd4c3_b2a1 | 0x4d3c_b2a1 => {
+            Some(CaptureFormat::Pcap)
+        }
+        0x0a0d_0d0a => Some(CaptureFormat::Pcapng),
+        _ if first.starts_with(&[0x1f, 0x8b]) => Some(CaptureFormat::Gzip),
         _ => None,
     }
 }
@@ -84,7 +86,7 @@ impl fmt::Display for ReadError {
 impl core::error::Error for ReadError {}
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum ReadState {
     /// Nothing has come.
     Start,
     Pcap {
@@ -102,12 +104,12 @@ enum State {
 /// Reads one capture.
 #[derive(Clone, Debug)]
 pub struct Reader {
-    state: State,
-    format: Option<Format>,
+    state: ReadState,
+    format: Option<CaptureFormat>,
     interfaces: Vec<Interface>,
     /// Where the interfaces of the section that is read begin.
     section: usize,
-    counts: Counts,
+    counts: CaptureCounts,
     last_ns: u64,
     bench: Bench,
     /// A record that has come in part.
@@ -135,11 +137,11 @@ impl Reader {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            state: State::Start,
+            state: ReadState::Start,
             format: None,
             interfaces: Vec::new(),
             section: 0,
-            counts: Counts::default(),
+            counts: CaptureCounts::default(),
             last_ns: 0,
             bench: Bench::new(),
             part: Vec::new(),
@@ -151,7 +153,11 @@ impl Reader {
     ///
     /// # Errors
     /// If the first bytes begin no capture. What is damaged behind them is counted.
-    pub fn feed(&mut self, bytes: &[u8], each: &mut impl FnMut(&Packet)) -> Result<(), ReadError> {
+    pub fn feed(
+        &mut self,
+        bytes: &[u8],
+        each: &mut impl FnMut(&CapturedPacket),
+    ) -> Result<(), ReadError> {
         let mut rest = bytes;
         // Only the record that began in an earlier piece is put together.
         while !self.part.is_empty() {
@@ -189,7 +195,7 @@ impl Reader {
     /// # Errors
     /// If too few came to be a capture.
     pub fn finish(&mut self) -> Result<(), ReadError> {
-        let is_empty = matches!(self.state, State::Start);
+        let is_empty = matches!(self.state, ReadState::Start);
         self.counts.rest += self.part.len() as u64;
         self.part.clear();
         if is_empty { Err(ReadError::NoCapture) } else { Ok(()) }
@@ -197,7 +203,7 @@ impl Reader {
 
     /// The format, once it is known.
     #[must_use]
-    pub const fn format(&self) -> Option<Format> {
+    pub const fn format(&self) -> Option<CaptureFormat> {
         self.format
     }
 
@@ -209,47 +215,55 @@ impl Reader {
 
     /// What has been counted.
     #[must_use]
-    pub const fn counts(&self) -> &Counts {
+    pub const fn counts(&self) -> &CaptureCounts {
         &self.counts
     }
 
     fn lose(&mut self, bytes: usize) {
-        self.state = State::Lost;
+        self.state = ReadState::Lost;
         self.counts.rest += bytes as u64;
         self.part.clear();
     }
 
     /// Reads one record or block at the beginning of `bytes`.
     #[inline]
-    fn step(&mut self, bytes: &[u8], each: &mut impl FnMut(&Packet)) -> Result<Step, ReadError> {
+    fn step(
+        &mut self,
+        bytes: &[u8],
+        each: &mut impl FnMut(&CapturedPacket),
+    ) -> Result<Step, ReadError> {
         if bytes.is_empty() {
             return Ok(Step::Used(0));
         }
         match self.state {
-            State::Start => self.start(bytes, each),
-            State::Pcap { big_endian, head } => Ok(self.record(bytes, big_endian, head, each)),
-            State::Pcapng { big_endian } => Ok(self.block(bytes, big_endian, each)),
-            State::Lost => {
+            ReadState::Start => self.start(bytes, each),
+            ReadState::Pcap { big_endian, head } => Ok(self.record(bytes, big_endian, head, each)),
+            ReadState::Pcapng { big_endian } => Ok(self.block(bytes, big_endian, each)),
+            ReadState::Lost => {
                 self.counts.rest += bytes.len() as u64;
                 Ok(Step::Used(bytes.len()))
             }
         }
     }
 
-    fn start(&mut self, bytes: &[u8], each: &mut impl FnMut(&Packet)) -> Result<Step, ReadError> {
+    fn start(
+        &mut self,
+        bytes: &[u8],
+        each: &mut impl FnMut(&CapturedPacket),
+    ) -> Result<Step, ReadError> {
         if bytes.len() < 4 {
             return Ok(Step::Needs(4));
         }
         self.format = format_of(bytes);
         match self.format {
             None => Err(ReadError::NoCapture),
-            Some(Format::Gzip) => Err(ReadError::Compressed),
-            Some(Format::Pcapng) => {
-                self.state = State::Pcapng { big_endian: false };
+            Some(CaptureFormat::Gzip) => Err(ReadError::Compressed),
+            Some(CaptureFormat::Pcapng) => {
+                self.state = ReadState::Pcapng { big_endian: false };
                 Ok(self.block(bytes, false, each))
             }
-            Some(Format::Pcap) if bytes.len() < PCAP_HEADER => Ok(Step::Needs(PCAP_HEADER)),
-            Some(Format::Pcap) => match pcap::parse_pcap_header(bytes) {
+            Some(CaptureFormat::Pcap) if bytes.len() < PCAP_HEADER => Ok(Step::Needs(PCAP_HEADER)),
+            Some(CaptureFormat::Pcap) => match pcap::parse_pcap_header(bytes) {
                 Ok((_, header)) => Ok(self.begin_pcap(&header)),
                 Err(_) => Err(ReadError::NoCapture),
             },
@@ -265,7 +279,7 @@ impl Reader {
             ..Interface::default()
         });
         let head = if header.is_modified_format() { 24 } else { PCAP_RECORD };
-        self.state = State::Pcap { big_endian: header.is_bigendian(), head };
+        self.state = ReadState::Pcap { big_endian: header.is_bigendian(), head };
         Step::Used(PCAP_HEADER)
     }
 
@@ -275,7 +289,7 @@ impl Reader {
         bytes: &[u8],
         big_endian: bool,
         head: usize,
-        each: &mut impl FnMut(&Packet),
+        each: &mut impl FnMut(&CapturedPacket),
     ) -> Step {
         let Some(length) = bytes.get(8..12) else { return Step::Needs(head) };
         let captured = word(length, big_endian) as usize;
@@ -295,11 +309,16 @@ impl Reader {
         let per_second = self.interfaces[0].resolution.per_second;
         let units = u64::from(record.ts_sec) * per_second + u64::from(record.ts_usec);
         let (data, original) = (record.data, record.origlen);
-        self.packet(0, units, data, original, (Direction::Unknown, None), each);
+        self.packet(0, units, data, original, (PacketDirection::Unknown, None), each);
         Step::Used(whole)
     }
 
-    fn block(&mut self, bytes: &[u8], big_endian: bool, each: &mut impl FnMut(&Packet)) -> Step {
+    fn block(
+        &mut self,
+        bytes: &[u8],
+        big_endian: bool,
+        each: &mut impl FnMut(&CapturedPacket),
+    ) -> Step {
         let Some(head) = bytes.first_chunk::<BLOCK_HEAD>() else { return Step::Needs(BLOCK_HEAD) };
         let is_section = head[..4] == [0x0a, 0x0d, 0x0d, 0x0a];
         let big_endian =
@@ -311,7 +330,7 @@ impl Reader {
         if bytes.len() < whole {
             return Step::Needs(whole);
         }
-        self.state = State::Pcapng { big_endian };
+        self.state = ReadState::Pcapng { big_endian };
         let parse = if big_endian { pcapng::parse_block_be } else { pcapng::parse_block_le };
         match parse(&bytes[..whole]) {
             Ok((_, block)) => self.read(&block, big_endian, each),
@@ -322,7 +341,12 @@ impl Reader {
         Step::Used(whole)
     }
 
-    fn read(&mut self, block: &Block<'_>, big_endian: bool, each: &mut impl FnMut(&Packet)) {
+    fn read(
+        &mut self,
+        block: &Block<'_>,
+        big_endian: bool,
+        each: &mut impl FnMut(&CapturedPacket),
+    ) {
         match block {
             Block::SectionHeader(_) => self.section = self.interfaces.len(),
             Block::InterfaceDescription(described) if self.interfaces.len() < MAX_INTERFACES => {
@@ -338,7 +362,7 @@ impl Reader {
         &mut self,
         packet: &EnhancedPacketBlock<'_>,
         big_endian: bool,
-        each: &mut impl FnMut(&Packet),
+        each: &mut impl FnMut(&CapturedPacket),
     ) {
         let index = self.section.saturating_add(packet.if_id as usize);
         let units = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
@@ -353,8 +377,8 @@ impl Reader {
         units: u64,
         data: &[u8],
         original: u32,
-        (direction, recorded): (Direction, Option<Recorded>),
-        each: &mut impl FnMut(&Packet),
+        (direction, recorded): (PacketDirection, Option<Recorded>),
+        each: &mut impl FnMut(&CapturedPacket),
     ) {
         let Some(of) = self.interfaces.get_mut(interface) else {
             self.counts.unknown_interface += 1;
@@ -372,9 +396,9 @@ impl Reader {
         self.counts.cut += u64::from(data.len() < original as usize);
         self.counts.malformed += u64::from(headers.is_err());
         self.last_ns = at_ns.max(self.last_ns);
-        let direction = if direction == Direction::Unknown { way } else { direction };
+        let direction = if direction == PacketDirection::Unknown { way } else { direction };
         let at_ns = self.last_ns;
-        each(&Packet { at_ns, interface, length, headers, stations, direction, recorded });
+        each(&CapturedPacket { at_ns, interface, length, headers, stations, direction, recorded });
     }
 }
 
@@ -384,15 +408,15 @@ fn word(bytes: &[u8], big_endian: bool) -> u32 {
 }
 
 /// What the options of a packet say.
-fn said(options: &[PcapNGOption<'_>], big_endian: bool) -> (Direction, Option<Recorded>) {
-    let (mut direction, mut recorded) = (Direction::Unknown, None);
+fn said(options: &[PcapNGOption<'_>], big_endian: bool) -> (PacketDirection, Option<Recorded>) {
+    let (mut direction, mut recorded) = (PacketDirection::Unknown, None);
     for option in options {
         match (option.code, option.as_bytes()) {
             (EPB_FLAGS, Ok(flags)) => {
                 direction = match word(flags, big_endian) & 3 {
-                    1 => Direction::In,
-                    2 => Direction::Out,
-                    _ => Direction::Unknown,
+                    1 => PacketDirection::In,
+                    2 => PacketDirection::Out,
+                    _ => PacketDirection::Unknown,
                 };
             }
             (OptionCode::Comment, Ok(comment)) => recorded = Recorded::parse(comment),

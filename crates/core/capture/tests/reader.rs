@@ -2,7 +2,7 @@
 
 mod support;
 
-use capture::{Format, Packet, ReadError, Reader, format_of};
+use capture::{CaptureFormat, CapturedPacket, ReadError, Reader, format_of};
 use support::read;
 use support::written::{Order, block, enhanced, interface, pcap, section, udp};
 
@@ -90,9 +90,10 @@ fn comments_of_our_nic_and_directions_are_read() {
     capture.extend(enhanced(Order::Big, 0, (9, &frame, 60), (1, comment)));
     capture.extend(enhanced(Order::Big, 0, (9, &frame, 60), (2, "transmitted")));
     let mut seen = Vec::new();
-    let mut each = |it: &Packet| seen.push((it.direction, it.recorded.map(|it| it.hold_ns)));
+    let mut each =
+        |it: &CapturedPacket| seen.push((it.direction, it.recorded.map(|it| it.hold_ns)));
     Reader::new().feed(&capture, &mut each).unwrap();
-    use capture::Direction::{In, Out};
+    use capture::PacketDirection::{In, Out};
     assert_eq!(seen, [(In, Some(75_000)), (Out, None)]);
 }
 
@@ -109,5 +110,5 @@ fn other_files_are_refused_with_what_to_do() {
         fed(b"").to_string().contains("tcpdump")
             && fed(b"\x1f\x8b  ").to_string().contains("gunzip")
     );
-    assert_eq!(format_of(&section(Order::Big)), Some(Format::Pcapng));
+    assert_eq!(format_of(&section(Order::Big)), Some(CaptureFormat::Pcapng));
 }

@@ -1,7 +1,7 @@
 //! The handler of a queue's interrupts on a processor that they keep busy.
 //!
-//! An interrupt is taken when the processor is free. Its handler polls: what has completed by then is
-//! paid for, shown, and the host called. What completes meanwhile belongs to the same poll, as
+//! An interrupt is taken when the processor is free. Its handler polls: what has completed by then
+//! is paid for, shown, and the host called. What completes meanwhile belongs to the same poll, as
 //! under NAPI: it costs no second interrupt. Only a host that finds nothing more re-arms.
 //!
 //! ```text

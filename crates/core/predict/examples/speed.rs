@@ -1,5 +1,5 @@
-//! How fast a capture goes through the NIC: `speed SETTING,... PACKETS`; with `-` for settings it only
-//! makes the capture, so that the time for that can be subtracted.
+//! How fast a capture goes through the NIC: `speed SETTING,... PACKETS`; with `-` for settings it
+//! only makes the capture, so that the time for that can be subtracted.
 //!
 //! The capture is made in memory, as pcap with nanoseconds: frames of 66 and 1514 bytes of eight
 //! flows, of which 66 bytes are captured, at random distances of 1 us in the mean. Prints packets,
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use base::prng::Prng;
-use predict::{By, Question, RunSettings, Session};
+use predict::{By, Predictor, Question, RunSettings};
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
@@ -48,7 +48,7 @@ fn run(arguments: &[String]) -> Result<(u64, u128), String> {
     };
     let capture = capture(packets);
     let begun = Instant::now();
-    let mut session = Session::new(question).map_err(|error| error.to_string())?;
+    let mut session = Predictor::new(question).map_err(|error| error.to_string())?;
     for piece in capture.chunks(1 << 20) {
         session.feed(piece).map_err(|error| error.to_string())?;
     }

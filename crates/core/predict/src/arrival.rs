@@ -3,12 +3,12 @@
 use alloc::vec::Vec;
 
 use base::time::Instant;
-use capture::Packet;
+use capture::CapturedPacket;
 use nic::headers::{Headers, Malformed};
 
 /// A packet that has arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arrival {
+pub struct ArrivedPacket {
     /// When, since the first packet of the capture. It never goes back.
     pub at: Instant,
     /// Bytes of the frame, FCS not included.
@@ -17,11 +17,11 @@ pub struct Arrival {
     pub headers: Result<Headers, Malformed>,
 }
 
-impl Arrival {
+impl ArrivedPacket {
     /// That of a captured packet, if time begins at `begin_ns` (nanoseconds since 1970).
     #[inline]
     #[must_use]
-    pub fn of(packet: &Packet, begin_ns: u64) -> Self {
+    pub fn of(packet: &CapturedPacket, begin_ns: u64) -> Self {
         let at = Instant::from_nanos(packet.at_ns.saturating_sub(begin_ns));
         Self { at, length: packet.length, headers: packet.headers }
     }
@@ -30,7 +30,7 @@ impl Arrival {
 /// The first arrivals, for what needs more than one look.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    arrivals: Vec<Arrival>,
+    arrivals: Vec<ArrivedPacket>,
     most: usize,
 }
 
@@ -43,7 +43,7 @@ impl Sample {
 
     /// Keeps an arrival if there is room.
     #[inline]
-    pub fn push(&mut self, arrival: &Arrival) {
+    pub fn push(&mut self, arrival: &ArrivedPacket) {
         if self.arrivals.len() < self.most {
             self.arrivals.push(arrival.clone());
         }
@@ -51,7 +51,7 @@ impl Sample {
 
     /// Those that were kept, in their order.
     #[must_use]
-    pub fn arrivals(&self) -> &[Arrival] {
+    pub fn arrivals(&self) -> &[ArrivedPacket] {
         &self.arrivals
     }
 }

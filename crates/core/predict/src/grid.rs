@@ -7,7 +7,7 @@ use base::time::Duration;
 use nic::lanes::LaneError;
 use nic::moderation::{Moderation, TimerKind};
 
-use crate::arrival::Arrival;
+use crate::arrival::ArrivedPacket;
 use crate::group::{By, Groups};
 use crate::run::{RunSettings, SettingRun};
 
@@ -23,7 +23,7 @@ const FRAMES: [u32; 6] = [0, 4, 8, 16, 32, 64];
 pub struct GridPoint {
     /// The setting as text.
     pub setting: String,
-    /// Its microseconds.
+    /// Microseconds of its timer.
     pub rx_usecs: u32,
     /// Its frames; 0 is no limit.
     pub rx_frames: u32,
@@ -35,8 +35,8 @@ pub struct GridPoint {
     pub hold_p99_us: f64,
     /// Packets that found the ring full.
     pub missed: u64,
-    /// No other setting has both fewer interrupts and shorter holds, at the 99th percentile, and none
-    /// before it has the same.
+    /// No other setting has both fewer interrupts and shorter holds, at the 99th percentile, and
+    /// none before it has the same.
     pub on_front: bool,
 }
 
@@ -58,7 +58,7 @@ impl Grid {
     /// If there are no queues for lanes.
     pub fn search(
         timer: TimerKind,
-        arrivals: &[Arrival],
+        arrivals: &[ArrivedPacket],
         settings: &RunSettings,
     ) -> Result<Self, LaneError> {
         let mut points = Vec::new();
@@ -82,7 +82,7 @@ impl Grid {
 
 fn point(
     moderation: Moderation,
-    arrivals: &[Arrival],
+    arrivals: &[ArrivedPacket],
     settings: &RunSettings,
 ) -> Result<GridPoint, LaneError> {
     let outcome = run(moderation, arrivals, settings)?;
@@ -102,7 +102,7 @@ fn point(
 /// What a setting does to arrivals that are at hand.
 pub(crate) fn run(
     moderation: Moderation,
-    arrivals: &[Arrival],
+    arrivals: &[ArrivedPacket],
     settings: &RunSettings,
 ) -> Result<crate::SettingOutcome, LaneError> {
     let mut run = SettingRun::new(moderation, settings)?;
@@ -111,13 +111,13 @@ pub(crate) fn run(
 }
 
 /// From the first arrival to the last.
-pub(crate) fn lasted(arrivals: &[Arrival]) -> Duration {
+pub(crate) fn lasted(arrivals: &[ArrivedPacket]) -> Duration {
     let ends = arrivals.first().zip(arrivals.last());
     ends.map_or(Duration::ZERO, |(first, last)| last.at.since(first.at))
 }
 
-/// Of places by two costs: whether no other one is as low in both and lower in one, and none before it
-/// is the same.
+/// Of places by two costs: whether no other one is as low in both and lower in one, and none
+/// before it is the same.
 #[must_use]
 pub fn front(places: &[(f64, f64)]) -> Vec<bool> {
     let beaten = |at: usize, (x, y): (f64, f64)| {

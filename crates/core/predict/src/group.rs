@@ -11,7 +11,7 @@ use core::str::FromStr;
 use nic::headers::{Addresses, Headers, Malformed, TCP, UDP};
 use nic::marker::Rules;
 
-/// Groups that are told apart; the first that come, and all others are one more.
+/// Groups that are counted by themselves: the first that come. All others are one more.
 const MAX_GROUPS: usize = 256;
 /// Places of the table, a power of two: it is never more than a quarter full.
 const PLACES: usize = 4 * MAX_GROUPS;
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_comes_late_is_one_of_the_others() {
+    fn late_groups_are_among_the_others() {
         let mut groups = Groups::new(By::Port, Rules::NONE);
         for round in 0..2 {
             for port in 0..1_000 {

@@ -13,7 +13,7 @@ const WEIGHT: usize = 64;
 
 /// A host and its driver.
 #[derive(Debug)]
-pub(crate) enum Host {
+pub(crate) enum PollingHost {
     /// It polls as soon as it is interrupted, and nothing takes time.
     Free,
     /// Interrupts and packets keep its one processor busy.
@@ -24,7 +24,7 @@ pub(crate) enum Host {
     },
 }
 
-impl Host {
+impl PollingHost {
     pub(crate) fn new(costs: Costs, queues: u16) -> Self {
         if costs.are_zero() {
             return Self::Free;

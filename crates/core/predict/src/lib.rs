@@ -3,9 +3,9 @@
 //! # Theory of operation
 //!
 //! ```text
-//! capture ─▶ arrivals ─▶ (spread) ─┬▶ SettingRun: nic::Port, a host that polls ─▶ holds, interrupts
-//!                                  ├▶ SettingRun ...
-//!                                  └▶ a bounded sample ─▶ grid of settings, proposals of marks
+//! capture ─▶ arrivals ─▶ (WireSpread) ─┬▶ SettingRun: nic::Port, a host that polls
+//!                                      ├▶ SettingRun ...
+//!                                      └▶ a bounded sample ─▶ grid, proposals of marks
 //! ```
 //!
 //! The NIC is a function of its arrivals, so the same arrivals go through it once for each setting
@@ -16,7 +16,7 @@
 //!
 //! Senders do not react: one that waits for an answer would have sent later under a longer hold.
 //! And a stamp that the kernel took is later than the arrival by the hold that was in force;
-//! [`Spread`] undoes of that only what the rate of the wire proves.
+//! [`WireSpread`] undoes of that only what the rate of the wire proves.
 //!
 //! [`Costs`]: nic::processor::Costs
 #![no_std]
@@ -36,13 +36,13 @@ mod session;
 mod spread;
 mod words;
 
-pub use arrival::{Arrival, Sample};
+pub use arrival::{ArrivedPacket, Sample};
 pub use grid::{Grid, GridPoint, front};
 pub use group::{By, Groups};
 pub use outcome::{GroupHolds, SettingOutcome};
-pub use prediction::{CaptureCounts, Prediction, Stamps};
+pub use prediction::{CaptureFlaws, Prediction, Stamps};
 pub use proposal::{Proposal, propose};
 pub use recorded::RecordedHolds;
 pub use run::{RunSettings, SettingRun};
-pub use session::{PredictError, Question, Session};
-pub use spread::{Spread, SpreadCounts};
+pub use session::{PredictError, Predictor, Question};
+pub use spread::{SpreadCounts, WireSpread};

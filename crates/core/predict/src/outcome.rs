@@ -18,7 +18,7 @@ pub struct SettingOutcome {
     pub missed: u64,
     /// Packets that a rule marked.
     pub marked: u64,
-    /// Interrupts.
+    /// Interrupts that the host took.
     pub interrupts: u64,
     /// The same per second of the capture.
     pub interrupts_per_s: f64,

@@ -4,10 +4,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use base::time::Instant;
-use capture::Counts;
+use capture::CaptureCounts;
 use infer::Clumping;
 
-use crate::arrival::Arrival;
+use crate::arrival::ArrivedPacket;
 use crate::grid::Grid;
 use crate::outcome::SettingOutcome;
 use crate::proposal::Proposal;
@@ -37,7 +37,7 @@ pub struct Prediction {
     /// Whether the capture leaves no doubt about that.
     pub is_sure: bool,
     /// What was wrong with the capture.
-    pub counts: CaptureCounts,
+    pub counts: CaptureFlaws,
     /// What its stamps are worth.
     pub stamps: Stamps,
     /// What the stamps tell of the hold that packets went through.
@@ -54,11 +54,11 @@ pub struct Prediction {
     pub proposals: Vec<Proposal>,
 }
 
-/// [`Counts`] without those that are said elsewhere.
+/// [`CaptureCounts`] without those that are said elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct CaptureCounts {
+pub struct CaptureFlaws {
     /// Packets of which the capture has only the beginning.
     pub cut: u64,
     /// Packets whose headers are cut or contradict themselves.
@@ -71,10 +71,10 @@ pub struct CaptureCounts {
     pub rest: u64,
 }
 
-impl From<Counts> for CaptureCounts {
-    fn from(counts: Counts) -> Self {
-        let Counts { cut, malformed, backwards, rest, .. } = counts;
-        let Counts { unknown_link, unknown_interface, unstamped, damaged, .. } = counts;
+impl From<CaptureCounts> for CaptureFlaws {
+    fn from(counts: CaptureCounts) -> Self {
+        let CaptureCounts { cut, malformed, backwards, rest, .. } = counts;
+        let CaptureCounts { unknown_link, unknown_interface, unstamped, damaged, .. } = counts;
         let left_out = unknown_link + unknown_interface + unstamped + damaged;
         Self { cut, malformed, backwards, left_out, rest }
     }
@@ -120,7 +120,7 @@ pub(crate) struct Quality {
 
 impl Quality {
     #[inline]
-    pub(crate) fn count(&mut self, arrival: &Arrival) {
+    pub(crate) fn count(&mut self, arrival: &ArrivedPacket) {
         if self.arrivals == 0 {
             self.first = arrival.at;
         }

@@ -1,9 +1,10 @@
 //! Rules that would mark what waits in vain.
 //!
-//! A mark ends the hold of its packet, and of all that wait with it. Whether that costs an interrupt
-//! depends on the traffic: a lone packet has an interrupt anyway, only later. So each rule that the
-//! traffic suggests goes through the NIC, and is judged by the time that packets wait less for each
-//! interrupt more. What the program behind a packet is worth is not in a capture.
+//! A mark ends the hold of its packet, and of all that wait with it. Whether that costs an
+//! interrupt depends on the traffic: a lone packet has an interrupt anyway, only later. So each
+//! rule that the traffic suggests goes through the NIC, and is judged by the time that packets
+//! wait less for each interrupt more. What the program behind a packet is worth is not in a
+//! capture.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -15,7 +16,7 @@ use nic::lanes::LaneError;
 use nic::marker::{Condition, Rules};
 use nic::moderation::{Marks, Moderation};
 
-use crate::arrival::Arrival;
+use crate::arrival::ArrivedPacket;
 use crate::grid::run;
 use crate::run::RunSettings;
 
@@ -59,7 +60,7 @@ pub struct Proposal {
 /// If there are no queues for lanes.
 pub fn propose(
     base: Moderation,
-    arrivals: &[Arrival],
+    arrivals: &[ArrivedPacket],
     settings: &RunSettings,
 ) -> Result<Vec<Proposal>, LaneError> {
     let plain = Moderation { marks: Marks::Ignored, gap_usecs: 0, ..base };
@@ -115,7 +116,7 @@ pub fn propose(
 }
 
 /// Rules that these packets suggest.
-fn candidates(arrivals: &[Arrival]) -> Vec<String> {
+fn candidates(arrivals: &[ArrivedPacket]) -> Vec<String> {
     let mut ports: BTreeMap<(u8, u16), u64> = BTreeMap::new();
     let mut code_points: BTreeMap<u8, u64> = BTreeMap::new();
     let mut pushed = 0_u64;

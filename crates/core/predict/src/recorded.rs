@@ -14,7 +14,7 @@ use crate::group::Groups;
 use crate::outcome::SettingOutcome;
 use crate::run::listed;
 
-/// Queues whose interrupts are told apart.
+/// Queues whose interrupts are counted by themselves.
 const MAX_QUEUES: usize = 1_024;
 
 /// The holds that a capture has recorded.
@@ -48,8 +48,8 @@ impl RecordedHolds {
         times.record(recorded.hold_ns);
     }
 
-    /// What was so, over `lasted`; `None` if nothing is recorded. Interrupts that reported no packet
-    /// are not in a capture.
+    /// What was so, over `lasted`; `None` if nothing is recorded. Interrupts that reported no
+    /// packet are not in a capture.
     #[must_use]
     pub fn finish(&self, lasted: Duration, groups: &Groups) -> Option<SettingOutcome> {
         let seconds = lasted.as_nanos().max(1) as f64 / 1e9;

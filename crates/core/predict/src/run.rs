@@ -14,9 +14,9 @@ use nic::observer::Delivered;
 use nic::port::{Port, PortSettings};
 use nic::processor::Costs;
 
-use crate::arrival::Arrival;
+use crate::arrival::ArrivedPacket;
 use crate::group::Groups;
-use crate::host::Host;
+use crate::host::PollingHost;
 use crate::outcome::{GroupHolds, SettingOutcome};
 
 /// Groups that an outcome lists.
@@ -58,14 +58,14 @@ impl Default for RunSettings {
 pub struct SettingRun {
     moderation: Moderation,
     port: Port<u16>,
-    host: Host,
+    host: PollingHost,
     now: Instant,
-    tally: Tally,
+    tally: HoldTally,
 }
 
 /// What is counted of packets that the host has taken.
 #[derive(Debug)]
-struct Tally {
+struct HoldTally {
     holds: Times,
     hold_sum: u64,
     hold_max: u64,
@@ -73,7 +73,7 @@ struct Tally {
     groups: Vec<Option<Times>>,
 }
 
-impl Tally {
+impl HoldTally {
     #[inline]
     fn count(&mut self, delivered: &Delivered, group: u16) {
         let hold = delivered.hold.as_nanos();
@@ -117,16 +117,16 @@ impl SettingRun {
                 queue.set_moderation(Instant::ZERO, moderation.of_queue(is_lane), &mut ());
             }
         }
-        let host = Host::new(*costs, queues);
-        let taken = matches!(host, Host::Charged { .. }).then(Times::default);
+        let host = PollingHost::new(*costs, queues);
+        let taken = matches!(host, PollingHost::Charged { .. }).then(Times::default);
         let (holds, groups) = (Times::default(), Vec::new());
-        let tally = Tally { holds, hold_sum: 0, hold_max: 0, taken, groups };
+        let tally = HoldTally { holds, hold_sum: 0, hold_max: 0, taken, groups };
         Ok(Self { moderation, port, host, now: Instant::ZERO, tally })
     }
 
     /// A packet arrives, of a group of this number. Arrivals come in order.
     #[inline]
-    pub fn arrive(&mut self, arrival: &Arrival, group: u16) {
+    pub fn arrive(&mut self, arrival: &ArrivedPacket, group: u16) {
         self.run_until(arrival.at);
         let length = arrival.length as usize;
         // What is dropped is counted.

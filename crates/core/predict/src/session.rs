@@ -6,20 +6,20 @@ use core::fmt;
 use core::net::IpAddr;
 
 use base::time::Instant;
-use capture::{Interface, Owner, Packet, ReadError, Reader, Sure};
+use capture::{CapturedPacket, Interface, Owner, ReadError, Reader, Sure};
 use infer::Clumps;
 use nic::lanes::LaneError;
 use nic::marker::Rules;
 use nic::moderation::{Moderation, TimerKind};
 
-use crate::arrival::{Arrival, Sample};
+use crate::arrival::{ArrivedPacket, Sample};
 use crate::grid::Grid;
 use crate::group::{By, Groups, flow_number};
 use crate::prediction::{Prediction, Quality, Stamps};
 use crate::proposal::propose;
 use crate::recorded::RecordedHolds;
 use crate::run::{RunSettings, SettingRun};
-use crate::spread::Spread;
+use crate::spread::WireSpread;
 
 /// Packets after which it is decided whose arrivals count.
 const LOOKED_AT: usize = 2_048;
@@ -100,11 +100,11 @@ impl From<LaneError> for PredictError {
 
 /// A prediction that is being made.
 #[derive(Debug)]
-pub struct Session {
+pub struct Predictor {
     reader: Reader,
     question: Question,
     /// The first packets, until it is decided whose arrivals count.
-    first: Option<Vec<Packet>>,
+    first: Option<Vec<CapturedPacket>>,
     arrivals: Arrivals,
 }
 
@@ -115,7 +115,7 @@ struct Arrivals {
     interface: usize,
     begin_ns: Option<u64>,
     last: Instant,
-    spread: Option<Spread>,
+    spread: Option<WireSpread>,
     quality: Quality,
     clumps: Clumps,
     sinks: Sinks,
@@ -132,14 +132,14 @@ struct Sinks {
 
 impl Sinks {
     #[inline]
-    fn take(&mut self, arrival: &Arrival) {
+    fn take(&mut self, arrival: &ArrivedPacket) {
         let group = self.groups.number(&arrival.headers);
         self.runs.iter_mut().for_each(|run| run.arrive(arrival, group));
         self.sample.push(arrival);
     }
 }
 
-impl Session {
+impl Predictor {
     /// A session to which nothing has come.
     ///
     /// # Errors
@@ -203,7 +203,7 @@ impl Session {
         let said = interfaces.get(chosen).and_then(|interface| interface.speed);
         let is_recorded = first.iter().any(|packet| packet.recorded.is_some());
         let rate = self.question.link_rate.or(said).filter(|rate| *rate > 0 && !is_recorded);
-        self.arrivals.spread = rate.map(Spread::new);
+        self.arrivals.spread = rate.map(WireSpread::new);
         first.iter().for_each(|packet| self.arrivals.packet(packet));
         Ok(())
     }
@@ -260,7 +260,7 @@ impl Session {
 
 impl Arrivals {
     #[inline]
-    fn packet(&mut self, packet: &Packet) {
+    fn packet(&mut self, packet: &CapturedPacket) {
         if packet.interface != self.interface || !self.owner.received(packet) {
             return;
         }
@@ -269,7 +269,7 @@ impl Arrivals {
         let hold_ns = packet.recorded.map_or(0, |recorded| recorded.hold_ns);
         let came_ns = packet.at_ns.saturating_sub(hold_ns);
         let begin_ns = *self.begin_ns.get_or_insert(came_ns);
-        let mut arrival = Arrival::of(packet, begin_ns + hold_ns);
+        let mut arrival = ArrivedPacket::of(packet, begin_ns + hold_ns);
         if let Some(recorded) = &packet.recorded {
             let group = self.sinks.groups.number(&arrival.headers);
             self.sinks.recorded.add(recorded, group);
@@ -288,9 +288,10 @@ impl Arrivals {
 }
 
 /// Which interface has received most of these packets.
-fn busiest(packets: &[Packet], interfaces: usize) -> usize {
+fn busiest(packets: &[CapturedPacket], interfaces: usize) -> usize {
     let mut counts = alloc::vec![0_u64; interfaces.max(1)];
-    for packet in packets.iter().filter(|packet| packet.direction != capture::Direction::Out) {
+    for packet in packets.iter().filter(|packet| packet.direction != capture::PacketDirection::Out)
+    {
         if let Some(count) = counts.get_mut(packet.interface) {
             *count += 1;
         }

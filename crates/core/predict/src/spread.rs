@@ -1,7 +1,7 @@
 //! Undoing clumps as far as the wire proves them wrong.
 //!
-//! A cable carries one frame after the other. Of packets that were stamped at nearly one moment, all
-//! but the first must have arrived earlier than their stamps say, if the cable has this rate:
+//! A cable carries one frame after the other. Of packets that were stamped at nearly one moment,
+//! all but the first must have arrived earlier than their stamps say, if the cable has this rate:
 //! before packet i + 1 began to arrive, packet i had arrived. So, from the end,
 //!
 //! ```text
@@ -15,7 +15,7 @@ use alloc::collections::VecDeque;
 
 use base::time::{Duration, Instant};
 
-use crate::arrival::Arrival;
+use crate::arrival::ArrivedPacket;
 
 /// Bytes of a frame on the wire beside those of a capture: FCS, preamble, gap (IEEE 802.3).
 const BESIDE: u64 = 4 + 8 + 12;
@@ -37,15 +37,15 @@ pub struct SpreadCounts {
 
 /// Moves arrivals back to the latest moment at which a wire can have brought them.
 #[derive(Debug)]
-pub struct Spread {
+pub struct WireSpread {
     bits_per_second: u64,
-    waiting: VecDeque<Arrival>,
+    waiting: VecDeque<ArrivedPacket>,
     counts: SpreadCounts,
     /// The last arrival that was passed on.
     floor: Instant,
 }
 
-impl Spread {
+impl WireSpread {
     /// A wire of this rate, which is not 0.
     #[must_use]
     pub fn new(bits_per_second: u64) -> Self {
@@ -66,7 +66,7 @@ impl Spread {
     }
 
     /// The next arrival; `each` gets those whose moments are final.
-    pub fn push(&mut self, arrival: &Arrival, each: &mut impl FnMut(&Arrival)) {
+    pub fn push(&mut self, arrival: &ArrivedPacket, each: &mut impl FnMut(&ArrivedPacket)) {
         self.waiting.push_back(arrival.clone());
         if self.waiting.len() >= TOGETHER {
             self.pass(TOGETHER / 2, each);
@@ -74,11 +74,11 @@ impl Spread {
     }
 
     /// No more come; `each` gets the rest.
-    pub fn finish(&mut self, each: &mut impl FnMut(&Arrival)) {
+    pub fn finish(&mut self, each: &mut impl FnMut(&ArrivedPacket)) {
         self.pass(self.waiting.len(), each);
     }
 
-    fn pass(&mut self, count: usize, each: &mut impl FnMut(&Arrival)) {
+    fn pass(&mut self, count: usize, each: &mut impl FnMut(&ArrivedPacket)) {
         let mut next: Option<(Instant, u32)> = None;
         for arrival in self.waiting.iter_mut().rev() {
             if let Some((at, length)) = next {
@@ -115,11 +115,11 @@ mod tests {
     use alloc::vec::Vec;
 
     fn spread(arrivals: &[(u64, u32)]) -> (Vec<u64>, SpreadCounts) {
-        let (mut spread, mut out) = (Spread::new(1_000_000_000), Vec::new());
-        let mut each = |arrival: &Arrival| out.push(arrival.at.as_nanos());
+        let (mut spread, mut out) = (WireSpread::new(1_000_000_000), Vec::new());
+        let mut each = |arrival: &ArrivedPacket| out.push(arrival.at.as_nanos());
         for (at, length) in arrivals {
             let (at, headers) = (Instant::from_nanos(*at), nic::headers::parse(&[0; 60]));
-            spread.push(&Arrival { at, length: *length, headers }, &mut each);
+            spread.push(&ArrivedPacket { at, length: *length, headers }, &mut each);
         }
         spread.finish(&mut each);
         let counts = spread.counts();

@@ -3,10 +3,10 @@
 use base::time::{Duration, Instant};
 use nic::marker::Rules;
 use nic::processor::Costs;
-use predict::{Arrival, By, Grid, Groups, RunSettings, SettingOutcome, SettingRun, propose};
+use predict::{ArrivedPacket, By, Grid, Groups, RunSettings, SettingOutcome, SettingRun, propose};
 
 /// A TCP segment over IPv4 with ACK, and PSH if it is wanted.
-fn arrival(at_ns: u64, length: usize, port: u16, psh: bool) -> Arrival {
+fn arrival(at_ns: u64, length: usize, port: u16, psh: bool) -> ArrivedPacket {
     let mut frame = vec![0; length];
     frame[12..16].copy_from_slice(&[8, 0, 0x45, 0]);
     frame[16..18].copy_from_slice(&((length - 14) as u16).to_be_bytes());
@@ -15,10 +15,10 @@ fn arrival(at_ns: u64, length: usize, port: u16, psh: bool) -> Arrival {
     frame[36..38].copy_from_slice(&port.to_be_bytes());
     frame[46..48].copy_from_slice(&[0x50, if psh { 0x18 } else { 0x10 }]);
     let headers = nic::headers::parse(&frame);
-    Arrival { at: Instant::from_nanos(at_ns), length: length as u32, headers }
+    ArrivedPacket { at: Instant::from_nanos(at_ns), length: length as u32, headers }
 }
 
-fn predict(setting: &str, arrivals: &[Arrival], settings: &RunSettings) -> SettingOutcome {
+fn predict(setting: &str, arrivals: &[ArrivedPacket], settings: &RunSettings) -> SettingOutcome {
     let mut groups = Groups::new(By::Port, Rules::NONE);
     let mut run = SettingRun::new(setting.parse().unwrap(), settings).unwrap();
     for arrival in arrivals {
@@ -29,7 +29,7 @@ fn predict(setting: &str, arrivals: &[Arrival], settings: &RunSettings) -> Setti
 }
 
 /// A packet each `gap` nanoseconds for a second.
-fn steady(gap: u64) -> Vec<Arrival> {
+fn steady(gap: u64) -> Vec<ArrivedPacket> {
     (0..1_000_000_000 / gap).map(|n| arrival(n * gap, 60, 80, false)).collect()
 }
 
@@ -91,7 +91,7 @@ fn a_processor_with_costs_is_busy_and_takes_later() {
 }
 
 #[test]
-fn marks_and_lanes_spare_whom_their_rules_name() {
+fn marks_and_lanes_spare_what_their_rules_name() {
     // Bulk at port 5001, a small request at port 80 each millisecond.
     let mut arrivals: Vec<_> =
         (0..80_000).map(|n| arrival(n * 12_500, 1_514, 5_001, false)).collect();

@@ -13,8 +13,8 @@ mod written;
 
 use written::{Order, enhanced, interface, pcap, section, udp};
 
-/// A packet to host 2 each 10 us for a tenth of a second, one to port 123 in each 100, and an answer
-/// to each tenth.
+/// A packet to host 2 each 10 us for a tenth of a second, one to port 123 in each 100, and an
+/// answer to each tenth.
 fn packets() -> Vec<(u64, Vec<u8>)> {
     let mut packets = Vec::new();
     for number in 0..10_000 {
@@ -108,13 +108,9 @@ fn what_is_no_capture_is_refused_with_what_to_do() {
     let text = directory.write("a.txt", "Coalesce parameters for eth0:\n");
     let path = capture(&directory);
     let missing = directory.file("none.pcap");
-    let refused = |words: &str, arguments: &[&str]| {
-        let ended = run(&[&["predict"], arguments].concat());
-        assert!(ended.code != 0 && ended.stderr.contains(words), "{words}: {ended:?}");
-    };
-    refused("tcpdump", &[&text]);
-    refused("tcpdump", &[&missing]);
-    refused("10.0.0.9", &[&path, "--host", "10.0.0.9"]);
-    refused("no interface eth7", &[&path, "--interface", "eth7"]);
-    refused("driver", &[&path, "--compare", "driver"]);
+    run(&["predict", &text]).refused(&["tcpdump"]);
+    run(&["predict", &missing]).refused(&["tcpdump"]);
+    run(&["predict", &path, "--host", "10.0.0.9"]).refused(&["10.0.0.9"]);
+    run(&["predict", &path, "--interface", "eth7"]).refused(&["no interface eth7"]);
+    run(&["predict", &path, "--compare", "driver"]).refused(&["driver"]);
 }

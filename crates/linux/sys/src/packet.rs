@@ -1,5 +1,5 @@
-//! Packet sockets: Ethernet frames out through an interface, as they are, and packets of an interface
-//! without taking them from anyone.
+//! Packet sockets: Ethernet frames out through an interface, as they are, and packets of an
+//! interface without taking them from anyone.
 
 use std::io;
 use std::mem::size_of;

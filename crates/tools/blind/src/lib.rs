@@ -24,8 +24,8 @@
 //!
 //! # Modules
 //!
-//! Private ones: `captured` (captures instead of probes), `case`, `decoy`, `obstacle` (what is hidden), `world`, `path`, `receiver` (what
-//! plays it), `score`.
+//! Private ones: `captured` (captures instead of probes), `case`, `decoy`, `obstacle` (what is
+//! hidden), `world`, `path`, `receiver` (what plays it), `score`.
 
 #![forbid(unsafe_code)]
 

@@ -3,7 +3,7 @@
 
 pub(crate) mod written;
 
-use capture::{Owner, Packet, Reader};
+use capture::{CapturedPacket, Owner, Reader};
 
 /// The first byte says how long the pieces are; the rest is the capture.
 ///
@@ -23,7 +23,7 @@ pub(crate) fn replay(bytes: &[u8]) {
 /// Stamp, length, interface, and whether it has arrived, of each packet, read in pieces.
 pub(crate) fn read(bytes: &[u8], piece: usize) -> (Vec<(u64, u32, usize, bool)>, Reader) {
     let (mut reader, mut owner, mut packets) = (Reader::new(), Owner::new(None), Vec::new());
-    let mut each = |packet: &Packet| {
+    let mut each = |packet: &CapturedPacket| {
         owner.look(packet);
         packets.push((packet.at_ns, packet.length, packet.interface, owner.received(packet)));
     };

@@ -1,4 +1,4 @@
-//! Captures, written.
+//! Captures of any format and order of bytes, for tests.
 
 /// Bytes of numbers in one order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,8 +14,8 @@ const FEWEST: usize = 20;
 const JITTER_NS: f64 = 2_500.0;
 const JITTER: f64 = 0.12;
 
-/// By how many times more distances are at the edge than in as much behind it, of a throttle at least
-/// and of a delay at most.
+/// By how many times more distances are at the edge than in as much behind it, of a throttle at
+/// least and of a delay at most.
 const AT_ONCE: f64 = 4.0;
 const GRADUALLY: f64 = 2.0;
 
@@ -78,8 +78,8 @@ impl Edge {
         JITTER_NS.max(0.03 * self.at).min(JITTER * self.at)
     }
 
-    /// How many distances are longer than the edge, and which part of those is a whole number of the
-    /// same period.
+    /// How many distances are longer than the edge, and which part of those is a whole number of
+    /// the same period.
     fn ticks(&self, distances: &[f64]) -> (usize, f64) {
         let later = || distances.iter().filter(|it| (1.2 * self.at..8.0 * self.at).contains(*it));
         // The edge is known to a part of the slack, which many periods multiply: so each that is

@@ -17,9 +17,9 @@ const MANY: f64 = 0.4;
 const MIXED: usize = 20;
 /// Zones that are looked at where there is no edge, in nanoseconds.
 const SHORT_ZONE_NS: f64 = 8_000.0;
-/// Nothing longer is a hold of a NIC, and what is shorter a host may do that takes its time to poll,
-/// in nanoseconds.
-const HOLDS_NS: std::ops::RangeInclusive<f64> = 9_000.0..=2_500_000.0;
+/// Nothing longer is a hold of a NIC, and what is shorter a host may do that takes its time to
+/// poll, in nanoseconds.
+const HOLDS_NS: core::ops::RangeInclusive<f64> = 9_000.0..=2_500_000.0;
 /// What an interrupt and its poll take a host, at most, in nanoseconds.
 const POLL_NS: f64 = 6_000.0;
 /// Stretches of the capture that may differ, and clumps of each at least.

@@ -15,25 +15,24 @@
 //! ```
 //!
 //! So there are two steps. *Is there a zone?* How many packets ought to be in it if flows were
-//! independent is counted ([`zone`]); that there are hardly any says that something holds. *How does
-//! it end?* ([`edge`]) The distances of clumps begin at a sharp edge:
+//! independent is counted ([`zone`]); that there are hardly any says that something holds. *How
+//! does it end?* ([`edge`]) The distances of clumps begin at a sharp edge:
 //!
 //! - of a throttle, what waited is seen at the edge and at no other distance;
 //! - of a delay, later than the edge by the wait for the first packet;
 //! - of a tick, at the edge, at twice, at three times that;
 //! - of an adaptive setting, each stretch of the capture has an edge of its own.
 //!
-//! Where the edge is not sharp, as behind Wi-Fi, where one flow is nearly all there is, or where the
-//! wire was full, which has distances of its own, nothing is said of a family. See Prasad, Jain and
-//! Dovrolis, "Effects of interrupt coalescence on network measurements", PAM 2004, for what the
-//! clumps do to measurements of one flow, and how bursts at the rate of a host betray them.
+//! Where the edge is not sharp, as behind Wi-Fi, where one flow is nearly all there is, or where
+//! the wire was full, which has distances of its own, nothing is said of a family. See Prasad,
+//! Jain and Dovrolis, "Effects of interrupt coalescence on network measurements", PAM 2004, for
+//! what the clumps do to measurements of one flow, and how bursts at the rate of a host betray
+//! them.
 
 mod edge;
 mod judge;
 mod wire;
 mod zone;
-
-use std::collections::HashMap;
 
 pub use judge::{ClumpEvidence, Clumping};
 
@@ -44,9 +43,9 @@ use wire::WireSpacing;
 const TOGETHER_NS: u64 = 2_000;
 /// Clumps that are looked at: the first of a capture.
 const MOST: usize = 60_000;
-/// Flows that are told apart.
+/// Flows that have a number of their own.
 const MAX_FLOWS: usize = 250;
-/// Flows of a clump that are told apart.
+/// Flows of a clump that are kept.
 const FLOWS: usize = 4;
 
 /// Packets that were seen together.
@@ -91,7 +90,8 @@ impl Clump {
 pub struct Clumps {
     clumps: Vec<Clump>,
     current: Option<Clump>,
-    flows: HashMap<u64, u8>,
+    /// The number of each flow, in the order of what it was called by.
+    flows: Vec<(u64, u8)>,
     wire: WireSpacing,
 }
 
@@ -102,12 +102,7 @@ impl Clumps {
         if self.clumps.len() >= MOST {
             return;
         }
-        let next = self.flows.len().min(MAX_FLOWS) as u8 + 1;
-        let flow = if self.flows.len() < MAX_FLOWS {
-            *self.flows.entry(flow).or_insert(next)
-        } else {
-            self.flows.get(&flow).copied().unwrap_or(next)
-        };
+        let flow = self.number(flow);
         self.wire.add(at_ns, bytes);
         match &mut self.current {
             Some(clump) if at_ns.saturating_sub(clump.end) <= TOGETHER_NS => {
@@ -119,6 +114,19 @@ impl Clumps {
                 let mut clump = Clump { begin, end, packets: 0, long: 0, bytes: 0, flows };
                 clump.add(at_ns, flow, bytes);
                 *current = Some(clump);
+            }
+        }
+    }
+
+    /// The number of a flow, from 1; all that come late have one.
+    fn number(&mut self, flow: u64) -> u8 {
+        match self.flows.binary_search_by_key(&flow, |(known, _)| *known) {
+            Ok(at) => self.flows[at].1,
+            Err(_) if self.flows.len() >= MAX_FLOWS => MAX_FLOWS as u8 + 1,
+            Err(at) => {
+                let number = self.flows.len() as u8 + 1;
+                self.flows.insert(at, (flow, number));
+                number
             }
         }
     }

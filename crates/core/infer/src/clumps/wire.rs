@@ -11,8 +11,8 @@ const STEP_NS: u64 = 10;
 /// Pairs that have to be at the distance of the wire, at least, and as a part of all.
 const FEWEST: u64 = 50;
 const PART: u64 = 50;
-/// By how many times more pairs have to be there than a little further apart: what a processor needs
-/// for a packet varies.
+/// By how many times more pairs have to be there than a little further apart: what a processor
+/// needs for a packet varies.
 const SHARP: u64 = 5;
 /// Of so many pairs one may be too close: stamps are not always in the order of the wire.
 const RARE: u64 = 500;

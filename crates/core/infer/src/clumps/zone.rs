@@ -17,9 +17,9 @@ pub(super) struct Visits {
 impl Visits {
     /// Of zones of `length_ns` behind each clump, if flows were independent.
     ///
-    /// A flow visits zones behind clumps that it has no part in: what it does behind its own packets
-    /// is its own affair. Its packets are spread over the time that is left to it, and each of its
-    /// clumps is one visit, however many packets come at once.
+    /// A flow visits zones behind clumps that it has no part in: what it does behind its own
+    /// packets is its own affair. Its packets are spread over the time that is left to it, and
+    /// each of its clumps is one visit, however many packets come at once.
     pub(super) fn of(clumps: &[Clump], length_ns: f64) -> Self {
         let end = (PART * length_ns) as u64;
         let (mut own, mut foreign) = ([0_u64; MAX_FLOWS + 2], [0_f64; MAX_FLOWS + 2]);

@@ -5,16 +5,16 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use capture::{Format, format_of};
+use capture::{CaptureFormat, format_of};
 use flate2::bufread::MultiGzDecoder;
-use predict::Session;
+use predict::Predictor;
 use sys::ctrl_c;
 
 /// Bytes that are read at once.
 const PIECE: usize = 1 << 20;
 
 /// Feeds the whole capture.
-pub(super) fn feed(path: &Path, session: &mut Session) -> Result<()> {
+pub(super) fn feed(path: &Path, session: &mut Predictor) -> Result<()> {
     let what = || format!("read {}", path.display());
     let bytes: Box<dyn Read> = if path == Path::new("-") {
         Box::new(io::stdin())
@@ -25,7 +25,7 @@ pub(super) fn feed(path: &Path, session: &mut Session) -> Result<()> {
         Box::new(file)
     };
     let mut bytes = BufReader::with_capacity(PIECE, bytes);
-    let is_gzip = format_of(bytes.fill_buf().with_context(what)?) == Some(Format::Gzip);
+    let is_gzip = format_of(bytes.fill_buf().with_context(what)?) == Some(CaptureFormat::Gzip);
     if is_gzip {
         let mut unpacked = BufReader::with_capacity(PIECE, MultiGzDecoder::new(bytes));
         return pieces(&mut unpacked, session).with_context(what);
@@ -33,7 +33,7 @@ pub(super) fn feed(path: &Path, session: &mut Session) -> Result<()> {
     pieces(&mut bytes, session).with_context(what)
 }
 
-fn pieces(bytes: &mut impl BufRead, session: &mut Session) -> Result<()> {
+fn pieces(bytes: &mut impl BufRead, session: &mut Predictor) -> Result<()> {
     loop {
         let piece = bytes.fill_buf()?;
         if piece.is_empty() {

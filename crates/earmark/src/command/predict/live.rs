@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use predict::Session;
+use predict::Predictor;
 use report::errln;
 use sys::packet::{missed, open_listener};
 use sys::stamps::LinkAddress;
@@ -36,7 +36,7 @@ pub(super) fn feed(
     device: &str,
     lasts: Duration,
     copy: Option<&Path>,
-    session: &mut Session,
+    session: &mut Predictor,
 ) -> Result<()> {
     let what = || format!("capture on {device}");
     let socket = open_listener(device).with_context(what)?;
@@ -106,7 +106,7 @@ impl Captured {
     }
 }
 
-fn pass_on(bytes: &mut Vec<u8>, file: Option<&mut File>, session: &mut Session) -> Result<()> {
+fn pass_on(bytes: &mut Vec<u8>, file: Option<&mut File>, session: &mut Predictor) -> Result<()> {
     session.feed(bytes)?;
     if let Some(file) = file {
         file.write_all(bytes).context("write the capture")?;
@@ -140,7 +140,7 @@ fn record(bytes: &mut Vec<u8>, at: u64, link: &LinkAddress, (kept, length): (&[u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use capture::{Direction, Packet, Reader};
+    use capture::{CapturedPacket, PacketDirection, Reader};
 
     #[test]
     fn what_is_recorded_is_read_again() {
@@ -160,11 +160,14 @@ mod tests {
         record(&mut bytes, 5_000_000_009, &link(4), (&packet, 1_000));
         let mut seen = Vec::new();
         let mut reader = Reader::new();
-        let mut each = |it: &Packet| seen.push((it.at_ns, it.length, it.direction));
+        let mut each = |it: &CapturedPacket| seen.push((it.at_ns, it.length, it.direction));
         reader.feed(&bytes, &mut each).unwrap();
         assert_eq!(
             seen,
-            [(5_000_000_007, 1_014, Direction::In), (5_000_000_009, 1_014, Direction::Out)]
+            [
+                (5_000_000_007, 1_014, PacketDirection::In),
+                (5_000_000_009, 1_014, PacketDirection::Out)
+            ]
         );
     }
 }

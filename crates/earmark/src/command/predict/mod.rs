@@ -17,7 +17,7 @@ use clap::Args;
 use nic::lanes::Lanes;
 use nic::marker::Rules;
 use nic::moderation::{Marks, Moderation, TimerKind};
-use predict::{By, Prediction, Question, RunSettings, Session};
+use predict::{By, Prediction, Predictor, Question, RunSettings};
 
 use bench::costs::{CostSet, EachHost};
 use bench::options::{NicOptions, Text, duration, whole};
@@ -35,8 +35,8 @@ const SAMPLE: usize = 500_000;
 
 #[derive(Args, Debug)]
 pub(crate) struct PredictArgs {
-    /// A capture (pcap or pcapng, also compressed by gzip), - for standard input, or a device, such as
-    /// eth0, whose packets are captured
+    /// A capture (pcap or pcapng, also compressed by gzip), - for standard input, or a device,
+    /// such as eth0, whose packets are captured
     #[arg(value_name = "CAPTURE|DEVICE")]
     capture: PathBuf,
     /// Of a device: seconds of the capture, in which only headers are kept
@@ -184,7 +184,7 @@ pub(crate) fn run(args: &PredictArgs) -> Result<ExitCode> {
         // What `tune` is to try first comes from a grid.
         question.grid.get_or_insert(TimerKind::Delay);
     }
-    let mut session = Session::new(question)?;
+    let mut session = Predictor::new(question)?;
     match device {
         Some(device) => {
             let lasts = Duration::from_secs_f64(args.seconds);

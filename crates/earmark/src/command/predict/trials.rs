@@ -29,8 +29,8 @@ pub(super) fn line(device: &str, prediction: &Prediction) -> Option<String> {
     Some(line)
 }
 
-/// Those of the front at which both costs are low: each cost is compared with the lowest of it, as a
-/// ratio, and the product counts.
+/// Those of the front at which both costs are low: each cost is compared with the lowest of it, as
+/// a ratio, and the product counts.
 fn best(points: &[GridPoint]) -> Vec<&GridPoint> {
     let cost = |it: &&GridPoint| it.interrupts_per_s * (it.hold_p99_us + NO_HOLD_US);
     let mut front: Vec<&GridPoint> = points.iter().filter(|it| it.on_front).collect();

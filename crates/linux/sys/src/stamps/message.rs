@@ -19,7 +19,7 @@ pub struct Stamps {
 /// Where a packet of a packet socket came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkAddress {
-    /// Its EtherType.
+    /// EtherType of the packet.
     pub protocol: u16,
     /// The interface, by its index.
     pub interface: u32,

@@ -1,5 +1,5 @@
-//! When the kernel of a host stamps what comes off the wire: behind the NIC's hold, packet by packet
-//! as it polls.
+//! When the kernel of a host stamps what comes off the wire: behind the NIC's hold, packet by
+//! packet as it polls.
 
 use base::time::{Duration, Instant};
 use nic::descriptor::Descriptor;

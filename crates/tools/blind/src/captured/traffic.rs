@@ -10,7 +10,7 @@ pub(super) type OffWire = (f64, u64, u32);
 /// Bytes on the wire beside those of a capture.
 const BESIDE: f64 = 24.0;
 
-/// One flow.
+/// A flow, by what its sender does.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     /// Bursts a second.
