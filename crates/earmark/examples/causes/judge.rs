@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::bench::Cause;
+use crate::bench::{Cause, JudgedPart};
 
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Judged {
@@ -37,9 +37,14 @@ const FEWEST: u64 = 5;
 
 /// Judges a report by its first cause; what counts of it.
 pub(crate) fn judge(cause: &Cause, report: &Value) -> (Judged, Value) {
-    let mut all: Vec<&Value> = report["explained"].as_array().into_iter().flatten().collect();
-    all.sort_by_key(|one| std::cmp::Reverse(one["requests"].as_u64()));
-    let Some(one) = all.first() else {
+    let all = report["explained"].as_array().map_or(&[][..], Vec::as_slice);
+    // A second one has losses that the first does not have.
+    let slowest = || {
+        all.iter()
+            .max_by_key(|one| one["verdict"]["slowest"]["total_us"].as_f64().map(|us| us as u64))
+    };
+    let one = if cause.part == JudgedPart::Slowest { slowest() } else { all.first() };
+    let Some(one) = one else {
         let requests = &report["account"]["requests"];
         let is_idle = requests.as_u64().is_some_and(|requests| requests < FEWEST);
         let judged = if is_idle { Judged::NotPlayed } else { Judged::Wrong };

@@ -151,10 +151,16 @@ fn report(
         packets_per_s: packets as f64 / account.elapsed_s.max(1e-9),
     };
     let name = if settings.udp { "UDP" } else { "TCP" };
-    let explained = spaced.table().map(|table| {
-        let verdict = RequestVerdict::new(&spaced, &facts);
-        let subject = format!("{name} requests to {to}");
-        Explained { subject, role: FlowRole::Asks, table, verdict }
+    let explain = |subject: String, ranked: &Ranked, facts: &Facts| {
+        let (table, role) = (ranked.table()?, FlowRole::Asks);
+        Some(Explained { subject, role, table, verdict: RequestVerdict::new(ranked, facts) })
+    };
+    let explained = explain(format!("{name} requests to {to}"), &spaced, &facts);
+    // Losses are rare, and most requests are references.
+    let all = spaced.with([&other, &back_to_back]);
+    let with_losses = (all.has_losses() && !spaced.has_losses()).then(|| {
+        let subject = format!("{name} requests to {to}, references included");
+        explain(subject, &all, &Facts { far: None, ..facts.clone() })
     });
     let mut left_out = LeftOut::default();
     if explained.is_none() && !spaced.is_empty() {
@@ -172,7 +178,7 @@ fn report(
         references: Some(references),
         sum_error,
         account,
-        explained: explained.into_iter().collect(),
+        explained: explained.into_iter().chain(with_losses.flatten()).collect(),
         left_out,
         program: None,
     }

@@ -55,6 +55,20 @@ impl Ranked {
         self.requests.len()
     }
 
+    /// These and others together.
+    pub(crate) fn with<'a>(&self, others: impl IntoIterator<Item = &'a Self>) -> Self {
+        let mut all = self.requests.clone();
+        others.into_iter().for_each(|it| all.extend_from_slice(&it.requests));
+        all.sort_by_key(|it| it.request.length());
+        Self { requests: all }
+    }
+
+    /// Whether segments of any of them were sent again.
+    pub(crate) fn has_losses(&self) -> bool {
+        let counts = self.requests.iter().map(|it| &it.request.counts);
+        counts.into_iter().any(|it| it.timeouts + it.fast_retransmissions > 0)
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.requests.is_empty()

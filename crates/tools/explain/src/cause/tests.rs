@@ -98,6 +98,16 @@ fn parts_have_causes_of_their_own() {
 }
 
 #[test]
+fn losses_are_found_in_requests_of_other_kinds() {
+    let usual = Ranked::new(alike(20, &[(FlowStage::FarUnacked, 100)]));
+    let mut lost = alike(9, &[(FlowStage::Retransmission, 210_000)]);
+    lost[3].counts.fast_retransmissions = 1;
+    let all = usual.with([&Ranked::new(lost)]);
+    assert_eq!((usual.has_losses(), all.has_losses(), all.len()), (false, true, 29));
+    assert_eq!(causes(&RequestVerdict::new(&all, &FACTS).slowest), [[FlowCause::Loss]]);
+}
+
+#[test]
 fn slowest_are_named_by_what_they_have_more_than_typical_ones() {
     let usual = [(FlowStage::FarUnacked, 40_000), (FlowStage::WakeUp, 20)];
     let slow = [(FlowStage::FarUnacked, 41_000), (FlowStage::WakeUp, 30_000)];
