@@ -82,9 +82,9 @@ pub(crate) enum Command {
     Mpirun(Box<MpirunArgs>),
     /// Where the time of a request goes, and why
     ///
-    /// For what requests wait, and the causes of typical and of the slowest ones. Of a HOST that runs
-    /// an echo, which is asked; of a DEV, for whatever it receives; of a program, which is run, or of
-    /// a process or cgroup that runs.
+    /// For what requests wait, and the causes of typical and of the slowest ones. Of a HOST that
+    /// runs an echo, which is asked; of a DEV, for whatever it receives; of a program, which is
+    /// run, or of a process or cgroup that runs.
     /// Reads only. Needs root, or CAP_BPF and CAP_PERFMON, and Linux 5.15.
     Explain(Box<ExplainArgs>),
     /// Look at the NIC of a running lab, and change it meanwhile

@@ -182,6 +182,8 @@ pub(crate) struct Times {
     /// From our NIC until the interrupt for the answer, typically.
     pub far_us: f64,
     pub far_busy_us: Option<f64>,
+    /// The least round trip that TCP has seen, which the far kernels need alone, in microseconds.
+    pub least_rtt_us: Option<f64>,
     /// From there until the program has the answer.
     pub own_in_us: f64,
 }
@@ -202,7 +204,7 @@ fn shows_no_hold(sent: f64, own_in: f64, came: f64, far: f64) -> bool {
 /// Finds what the far side does that takes most of the time between our NIC and
 /// the answer.
 pub(crate) fn far(times: Times, references: &References, own: &OwnHold) -> Far {
-    let Times { far_us, far_busy_us, own_in_us } = times;
+    let Times { far_us, far_busy_us, least_rtt_us, own_in_us } = times;
     let References { spaced_us, spaced_p10_us, handshake_us, pair_sent_us, pair_came_us, .. } =
         *references;
     let close = references.close_sent_us.zip(references.close_came_us);
@@ -236,6 +238,11 @@ pub(crate) fn far(times: Times, references: &References, own: &OwnHold) -> Far {
     {
         // A hold that lets the second packet of a pair catch up is longer than their gap.
         return if own.may_be(0.8 * sent) { Far::SomeHold } else { Far::RemoteHold };
+    }
+    // With nothing asleep either, requests take much longer than a packet of TCP may take.
+    let more = far_busy_us.zip(least_rtt_us).map_or(0.0, |(busy, least)| busy - least);
+    if more > NOTABLE && more > 0.4 * far_us {
+        return Far::ProgramOrHold;
     }
     match close {
         Some((sent, came)) if shows_no_hold(sent, own_in_us, came, far_us) => Far::Way,
@@ -280,7 +287,7 @@ mod tests {
     }
 
     fn times(far_us: f64, far_busy_us: Option<f64>) -> Times {
-        Times { far_us, far_busy_us, own_in_us: 20.0 }
+        Times { far_us, far_busy_us, least_rtt_us: None, own_in_us: 20.0 }
     }
 
     /// What the far side is found to do, by the time beyond our NIC, the same of requests back to
@@ -347,6 +354,16 @@ mod tests {
             let found = far(times(far_us, busy_us), &references, &OwnHold::None);
             assert_eq!(found, expected, "{name}");
         }
+    }
+
+    #[test]
+    fn least_round_trip_shows_the_program_where_handshakes_are_late() {
+        let late = References { handshake_us: Some(260.0), ..plain() };
+        let late = References { spaced_us: 300.0, back_to_back_us: Some(250.0), ..late };
+        let of = |least_rtt_us| {
+            far(Times { least_rtt_us, ..times(260.0, Some(230.0)) }, &late, &OwnHold::None)
+        };
+        assert_eq!((of(Some(30.0)), of(Some(200.0))), (Far::ProgramOrHold, Far::Way));
     }
 
     #[test]

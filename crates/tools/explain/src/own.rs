@@ -197,6 +197,7 @@ fn far(
     let times = evidence::Times {
         far_us,
         far_busy_us: median_us(back_to_back, &FAR),
+        least_rtt_us: spaced.least_rtt_us(),
         own_in_us: median_us(spaced, &own).unwrap_or(0.0),
     };
     match evidence::far(times, references, own_hold) {

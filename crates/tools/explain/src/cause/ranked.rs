@@ -63,6 +63,12 @@ impl Ranked {
         Self { requests: all }
     }
 
+    /// The least round trip that TCP has seen on their flows, in microseconds.
+    pub(crate) fn least_rtt_us(&self) -> Option<f64> {
+        let all = self.requests.iter().filter_map(|it| it.request.tcp?.min_rtt_us);
+        all.min().map(f64::from)
+    }
+
     /// Whether segments of any of them were sent again.
     pub(crate) fn has_losses(&self) -> bool {
         let counts = self.requests.iter().map(|it| &it.request.counts);
