@@ -1134,10 +1134,10 @@ int BPF_PROG(tcp_read, struct sock *sk)
 	struct tcp_sock *tp = f ? bpf_skc_to_tcp_sock(sk) : 0;
 	if (!tp)
 		return 0;
-	if (is_new)
-		first_read(f, (void *)key, bpf_ktime_get_ns());
-	u32 copied = tp->copied_seq, length = copied - f->copied;
 	u64 now = bpf_ktime_get_ns();
+	if (is_new)
+		first_read(f, (void *)key, now);
+	u32 copied = tp->copied_seq, length = copied - f->copied;
 	account(f, now);
 	touch(f, key);
 	f->copied = copied;
