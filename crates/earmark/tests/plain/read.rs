@@ -11,10 +11,11 @@ fn case(name: &str) -> String {
 }
 
 #[test]
-fn read__a_paste_on_standard_input_is_what_it_is_in_a_file() {
+fn a_paste_on_standard_input_is_what_it_is_in_a_file() {
     let paste = File::open(case("terminal.txt")).unwrap();
-    let ended = output(Command::new(EARMARK).args(["read", "-"]).stdin(Stdio::from(paste)));
-    ended.says(&["line 14: ethtool -c: coalescing of enp1s0", "Up to 375 us:", "earmark probe"]);
+    let ended = Command::new(EARMARK).args(["read", "-"]).stdin(Stdio::from(paste)).output();
+    let printed = String::from_utf8(ended.unwrap().stdout).unwrap();
+    has(&printed, &["line 14: ethtool -c: coalescing of enp1s0", "Up to 375 us:", "earmark probe"]);
     let of_file = run(&["read", &case("terminal.txt"), "--json"]).json();
     assert_eq!(of_file["devices"][0]["name"], "enp1s0");
     assert_eq!(of_file["devices"][0]["coalescing"]["parameters"]["rx-usecs"], 3);
@@ -22,7 +23,7 @@ fn read__a_paste_on_standard_input_is_what_it_is_in_a_file() {
 }
 
 #[test]
-fn read__policies_have_the_exit_status_of_show() {
+fn policies_have_the_exit_status_of_show() {
     let checked = |file: &str, policy: &str| {
         let words = ["read", &case(file), "--driver", "igb", "--check", policy];
         output(Command::new(EARMARK).args(words).stdin(Stdio::null()))
@@ -34,7 +35,7 @@ fn read__policies_have_the_exit_status_of_show() {
 }
 
 #[test]
-fn read__a_report_is_the_same_in_a_directory_and_in_archives() {
+fn a_report_is_the_same_in_a_directory_and_in_archives() {
     let directory = Directory::new();
     let of_directory = run(&["read", &case("sosreport"), "--json"]).json();
     for (kind, name) in [("-cf", "s.tar"), ("-czf", "s.tar.gz"), ("-cJf", "s.tar.xz")] {
@@ -48,7 +49,7 @@ fn read__a_report_is_the_same_in_a_directory_and_in_archives() {
 }
 
 #[test]
-fn read__what_is_not_recognised_is_answered_with_an_example() {
+fn what_is_not_recognised_is_answered_with_an_example() {
     run(&["read", &case("unknown.txt")])
         .refused(&["nothing in it is recognised", "ethtool -c eth0 |"]);
     run(&["read", "no-such-file"]).refused(&["read no-such-file"]);

@@ -24,6 +24,9 @@ pub const MOST_KEPT_BYTES: u64 = 256 << 20;
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const XZ: [u8; 6] = [0xfd, b'7', b'z', b'X', b'Z', 0];
+/// Those that are only named.
+const OTHERS: [(&[u8], &str); 2] = [(b"BZh", "bzip2"), (&[0x28, 0xb5, 0x2f, 0xfd], "zstd")];
+
 /// Where a header of tar says that it is one.
 const USTAR: (usize, &[u8]) = (257, b"ustar");
 
@@ -44,6 +47,13 @@ pub fn is_tar(start: &[u8]) -> bool {
 /// If its beginning cannot be read.
 pub fn plain<'a>(mut file: impl BufRead + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
     let start = file.fill_buf()?;
+    for (magic, name) in OTHERS {
+        if start.starts_with(magic) {
+            let what =
+                format!("it is compressed by {name}, which is not read here; unpack it first");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+    }
     Ok(match () {
         () if start.starts_with(&GZIP) => Box::new(BufReader::new(MultiGzDecoder::new(file))),
         () if start.starts_with(&XZ) => Box::new(BufReader::new(XzReader::new(file, true))),

@@ -228,7 +228,7 @@ impl Gather {
             InputKind::Interrupts | InputKind::Softirqs | InputKind::Softnet => {
                 match self.machine.read(kind, &block.lines) {
                     Some(unread) => (None, unread),
-                    None => return,
+                    None => return self.nothing(input, block, kind),
                 }
             }
             InputKind::IpLink => {
@@ -252,10 +252,17 @@ impl Gather {
                         .extend(series.into_iter().map(|one| RoundTrips { at: at.clone(), ..one }));
                     (None, unread)
                 }
-                None => return,
+                None => return self.nothing(input, block, kind),
             },
         };
         self.took(input, block.at, lines, kind, device, unread, None);
+    }
+
+    /// A part that begins like its kind, and goes on as something else.
+    fn nothing(&mut self, input: &str, block: &Block, kind: InputKind) {
+        let lines = block.lines.len();
+        let remark = Some("nothing of it is understood".to_owned());
+        self.took(input, block.at, lines, kind, None, lines, remark);
     }
 
     /// A change by `ethtool -C`: round trips after it are others than those before.
@@ -377,6 +384,11 @@ impl Gather {
         }
         for name in self.tree.devices() {
             self.known.entry(name).or_default();
+        }
+        // What was read before any device was named is of the machine, where it says no more.
+        let is_bare = self.known.get(UNNAMED).is_some_and(KnownDevice::is_bare);
+        if is_bare && self.known.len() > 1 {
+            self.known.remove(UNNAMED);
         }
         if self.known.is_empty() {
             self.devices_of_interrupts(options);

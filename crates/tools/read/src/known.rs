@@ -48,6 +48,21 @@ impl KnownDevice {
         self.set_coalescing(change.iter().fold(now, |all, (name, value)| all.with(name, value)));
     }
 
+    /// Whether no text has said anything of it but its driver.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.coalescing.is_none()
+            && self.queue_coalescing.is_empty()
+            && self.rings.is_none()
+            && self.channels.is_none()
+            && self.features.is_none()
+            && self.timestamps.is_none()
+            && self.eee.is_none()
+            && self.link.is_none()
+            && self.statistics.is_empty()
+            && self.link_stats.is_empty()
+            && self.lacks.is_empty()
+    }
+
     pub(crate) fn note(&mut self, note: impl Into<String>) {
         let note = note.into();
         if !self.notes.contains(&note) {
