@@ -32,8 +32,8 @@ server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 while True: server.send(b"."), server.recv(64)
 "#;
 
-/// `one`, which NAPI polls, with its other end in a network of its own, and what `show --suspension`
-/// says of a server there, as JSON.
+/// `one`, which NAPI polls, with its other end in a network of its own, and what
+/// `show --suspension` says of a server there, as JSON.
 const SCRIPT: &str = r#"
 unshare --net sleep 600 & far=$!
 until [ "$(readlink /proc/$far/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.01; done

@@ -12,7 +12,7 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 
 /// A descriptor of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Descriptor {
+pub struct OpenFile {
     /// Its number there.
     pub number: u32,
     /// What it is open for, as `socket:[1234]` or `anon_inode:[eventpoll]`.
@@ -41,14 +41,14 @@ impl Holder {
     ///
     /// # Errors
     /// If this user may not look.
-    pub fn descriptors(&self) -> io::Result<Vec<Descriptor>> {
+    pub fn descriptors(&self) -> io::Result<Vec<OpenFile>> {
         let entries = fs::read_dir(format!("/proc/{}/fd", self.process))?;
-        let mut all: Vec<Descriptor> = entries
+        let mut all: Vec<OpenFile> = entries
             .flatten()
             .filter_map(|entry| {
                 let number = entry.file_name().to_str()?.parse().ok()?;
                 let target = fs::read_link(entry.path()).ok()?.to_string_lossy().into_owned();
-                Some(Descriptor { number, target })
+                Some(OpenFile { number, target })
             })
             .collect();
         all.sort_unstable_by_key(|it| it.number);
@@ -73,7 +73,7 @@ impl Holder {
     }
 }
 
-/// A process and those that it has started, and they in turn; those that end meanwhile are left out.
+/// A process, those that it has started, and those that they have; who ends meanwhile is left out.
 pub fn with_children(process: u32) -> Vec<u32> {
     let mut all = vec![process];
     let mut next = 0;

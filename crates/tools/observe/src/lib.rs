@@ -1,5 +1,6 @@
 //! What `show` knows of a device, read from the kernel of this machine: in one pass ([`read`]), and
-//! counters again and again ([`Meter`]); and what a server polls ([`pollers()`]). Nothing here changes anything.
+//! counters again and again ([`Meter`]); and what a server polls ([`pollers()`]). Nothing here
+//! changes anything.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]

@@ -7,7 +7,7 @@ use std::io;
 use anyhow::{Context, Result};
 use show::suspension::{BusyPoll, Poller, PollerKind};
 use sys::busy_poll;
-use sys::descriptors::{Descriptor, Holder, with_children};
+use sys::descriptors::{Holder, OpenFile, with_children};
 
 /// The pollers of a process, and of those that it has started, which wait for sockets.
 ///
@@ -54,13 +54,13 @@ fn of_process(process: u32) -> Result<Vec<Poller>> {
     Ok(pollers)
 }
 
-fn epoll(holder: &Holder, epoll: &Descriptor, all: &[Descriptor]) -> io::Result<Poller> {
+fn epoll(holder: &Holder, epoll: &OpenFile, all: &[OpenFile]) -> io::Result<Poller> {
     let info = holder.info(epoll.number)?;
     let polls = busy_poll::of_epoll(holder.copy(epoll.number)?).ok();
     let mut napis = BTreeMap::new();
     let mut sockets = 0;
     for number in targets(&info) {
-        let is_socket = |it: &Descriptor| it.number == number && it.target.starts_with("socket:");
+        let is_socket = |it: &OpenFile| it.number == number && it.target.starts_with("socket:");
         if !all.iter().any(is_socket) {
             continue;
         }
@@ -88,7 +88,7 @@ fn targets(info: &str) -> impl Iterator<Item = u32> {
         .filter_map(|line| line.strip_prefix("tfd:")?.split_whitespace().next()?.parse().ok())
 }
 
-fn io_uring(holder: &Holder, ring: &Descriptor) -> io::Result<Poller> {
+fn io_uring(holder: &Holder, ring: &OpenFile) -> io::Result<Poller> {
     let info = holder.info(ring.number)?;
     Ok(Poller {
         descriptor: ring.number,

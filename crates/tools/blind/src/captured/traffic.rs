@@ -12,7 +12,7 @@ const BESIDE: f64 = 24.0;
 
 /// A flow, by what its sender does.
 #[derive(Clone, Copy, Debug)]
-struct Flow {
+struct TrafficSource {
     /// Bursts a second.
     per_second: f64,
     /// Packets of a burst, and bytes of each.
@@ -27,7 +27,7 @@ struct Flow {
 /// The flows of a capture, over a wire of a rate.
 #[derive(Clone, Debug)]
 pub(super) struct Traffic {
-    flows: Vec<Flow>,
+    flows: Vec<TrafficSource>,
     bits_per_second: f64,
     seconds: f64,
 }
@@ -36,7 +36,7 @@ impl Traffic {
     pub(super) fn draw(random: &mut Random, decoy: Option<CaptureDecoy>) -> Self {
         let bits_per_second = random.one(&[1e9, 1e9, 10e9, 25e9]);
         let mut flows = Vec::new();
-        let even = |per_second, burst, bytes, phase| Flow {
+        let even = |per_second, burst, bytes, phase| TrafficSource {
             per_second,
             burst,
             bytes,
@@ -64,14 +64,26 @@ impl Traffic {
         for _ in 0..random.whole(0, 2) {
             let per_second = random.between(500.0, 6_000.0);
             let burst = (1, random.whole(2, 16));
-            flows.push(Flow { per_second, burst, bytes: 1_514, is_paced: false, phase: 0.0 });
+            flows.push(TrafficSource {
+                per_second,
+                burst,
+                bytes: 1_514,
+                is_paced: false,
+                phase: 0.0,
+            });
         }
         // Requests of many clients.
         let load = random.between(500.0, 25_000.0);
         let clients = random.whole(2, 40);
         for _ in 0..clients {
             let (bytes, per_second) = (random.whole(66, 300), load / f64::from(clients));
-            flows.push(Flow { per_second, burst: (1, 2), bytes, is_paced: false, phase: 0.0 });
+            flows.push(TrafficSource {
+                per_second,
+                burst: (1, 2),
+                bytes,
+                is_paced: false,
+                phase: 0.0,
+            });
         }
         // NTP and the like.
         for _ in 0..random.whole(0, 4) {

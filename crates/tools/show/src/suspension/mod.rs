@@ -29,12 +29,12 @@ use crate::rates::Rates;
 use crate::report::Report;
 
 pub use text::lines;
-pub use verdict::{Missing, State, Verdict};
+pub use verdict::{Missing, SuspensionState, Verdict};
 
 /// What is known of suspension on a device, and of programs that could use it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Suspension {
-    /// The device.
+    /// Name of the device.
     pub device: String,
     /// What polls its queues; empty: nothing does, or the kernel is older than 6.8.
     pub instances: Vec<Instance>,
@@ -57,7 +57,7 @@ pub struct Instance {
     pub cpus: Vec<u32>,
     /// Empty polls, a timer apart, before interrupts are on again; none before Linux 6.13.
     pub defer_hard_irqs: Option<u32>,
-    /// That timer.
+    /// The timer of deferral, in microseconds; none before Linux 6.13.
     pub gro_flush_timeout_us: Option<f64>,
     /// For how long a program that finds packets keeps interrupts off; none before Linux 6.13.
     pub irq_suspend_timeout_us: Option<f64>,
@@ -72,9 +72,9 @@ pub struct Instance {
 /// A part of a program that waits for packets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Poller {
-    /// The process.
+    /// Number of the process.
     pub pid: u32,
-    /// Its name.
+    /// Name of the program, as in `/proc/PID/comm`.
     pub program: String,
     /// The descriptor there.
     pub descriptor: u32,
@@ -95,7 +95,7 @@ pub enum PollerKind {
     /// An epoll object.
     #[default]
     Epoll,
-    /// An io_uring.
+    /// A ring of io_uring.
     IoUring,
 }
 
@@ -127,12 +127,12 @@ pub struct Window {
 /// A poller, and whether it suspends the interrupts of an instance.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Judged {
-    /// The poller.
+    /// The poller that is judged.
     #[serde(flatten)]
     pub poller: Poller,
     /// The instance by which packets of its sockets came; none: of no instance of this device.
     pub napi: Option<u32>,
-    /// What follows.
+    /// What settings and counts say of the two.
     #[serde(flatten)]
     pub verdict: Verdict,
 }

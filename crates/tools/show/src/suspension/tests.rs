@@ -56,17 +56,20 @@ fn judged(report: &Report, poller: &Poller, window: Option<Window>) -> Verdict {
 fn a_verdict_takes_settings_and_counts() {
     let state = |report: &Report, prefer, window| judged(report, &poller(prefer), window).state;
     let busy = window(1_000, 10, Some(900));
-    assert_eq!(state(&ready(), true, busy), State::Active);
-    assert_eq!(state(&ready(), true, window(1_000, 900, Some(0))), State::Unused);
-    assert_eq!(state(&ready(), true, window(0, 0, Some(0))), State::Unknown);
-    assert_eq!(state(&ready(), true, window(1_000, 10, None)), State::Unknown);
-    assert_eq!(state(&ready(), true, None), State::Unknown);
+    assert_eq!(state(&ready(), true, busy), SuspensionState::Active);
+    assert_eq!(state(&ready(), true, window(1_000, 900, Some(0))), SuspensionState::Unused);
+    assert_eq!(state(&ready(), true, window(0, 0, Some(0))), SuspensionState::Unknown);
+    assert_eq!(state(&ready(), true, window(1_000, 10, None)), SuspensionState::Unknown);
+    assert_eq!(state(&ready(), true, None), SuspensionState::Unknown);
     // However many packets programs polled for, nothing suspends without the settings.
-    assert_eq!(state(&ready(), false, busy), State::Unarmed);
+    assert_eq!(state(&ready(), false, busy), SuspensionState::Unarmed);
     for (suspend, timer, defer) in [(0, 20_000, 2), (20_000_000, 0, 2), (20_000_000, 20_000, 0)] {
-        assert_eq!(state(&report(Some(suspend), timer, defer), true, busy), State::Unarmed);
+        assert_eq!(
+            state(&report(Some(suspend), timer, defer), true, busy),
+            SuspensionState::Unarmed
+        );
     }
-    assert_eq!(state(&report(None, 20_000, 2), true, busy), State::Impossible);
+    assert_eq!(state(&report(None, 20_000, 2), true, busy), SuspensionState::Impossible);
 }
 
 #[test]
@@ -86,9 +89,9 @@ fn packets_of_no_instance_are_not_held_against_a_device() {
     let over_loopback = Poller { napis: BTreeMap::new(), ..poller(true) };
     let suspension = Suspension::of(&ready(), std::slice::from_ref(&over_loopback), None);
     assert!(suspension.pollers.is_empty() && !suspension.has(&over_loopback));
-    assert_eq!(elsewhere(&over_loopback).verdict.state, State::Impossible);
+    assert_eq!(elsewhere(&over_loopback).verdict.state, SuspensionState::Impossible);
     let of_another = Poller { napis: BTreeMap::from([(9, 1)]), ..poller(true) };
-    assert_eq!(elsewhere(&of_another).verdict.state, State::Unknown);
+    assert_eq!(elsewhere(&of_another).verdict.state, SuspensionState::Unknown);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use device::napi::Threaded;
 use report::terminal::Width;
 
-use super::{BusyPoll, Instance, Judged, PollerKind, State, Suspension};
+use super::{BusyPoll, Instance, Judged, PollerKind, Suspension, SuspensionState};
 use crate::lines::{Lines, count, us};
 
 /// Devices and pollers on a screen; `elsewhere` are those whose packets come by none of the
@@ -105,11 +105,11 @@ fn judged(judged: &Judged, lines: &mut Lines) {
         ),
     );
     let state = match verdict.state {
-        State::Active => "Active",
-        State::Unused => "Armed, but not used",
-        State::Unarmed => "Not armed",
-        State::Impossible => "Impossible here",
-        State::Unknown => "Unknown",
+        SuspensionState::Active => "Active",
+        SuspensionState::Unused => "Armed, but not used",
+        SuspensionState::Unarmed => "Not armed",
+        SuspensionState::Impossible => "Impossible here",
+        SuspensionState::Unknown => "Unknown",
     };
     let of = napi.map(|napi| format!(" (NAPI {napi})")).unwrap_or_default();
     lines.text("  ", &format!("{state}{of}: {}.", verdict.why));

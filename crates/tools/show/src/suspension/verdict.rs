@@ -18,7 +18,7 @@ pub struct Missing {
 /// Whether a poller suspends the interrupts of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
+pub enum SuspensionState {
     /// All is set, and programs took packets by their own polls.
     Active,
     /// All is set, packets came, and no program polled for one.
@@ -35,7 +35,7 @@ pub enum State {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Verdict {
     /// What it is.
-    pub state: State,
+    pub state: SuspensionState,
     /// What it follows from.
     pub why: String,
     /// What is missing where it is unarmed.
@@ -43,7 +43,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    fn new(state: State, why: impl Into<String>) -> Self {
+    fn new(state: SuspensionState, why: impl Into<String>) -> Self {
         Self { state, why: why.into(), missing: Vec::new() }
     }
 }
@@ -93,7 +93,7 @@ pub(super) fn of(poller: &Poller, instance: Option<&Instance>, window: Option<&W
         return verdict;
     }
     let Some(window) = window else {
-        return Verdict::new(State::Unknown, "all is set; nothing was counted");
+        return Verdict::new(SuspensionState::Unknown, "all is set; nothing was counted");
     };
     counted(poller, window)
 }
@@ -101,13 +101,13 @@ pub(super) fn of(poller: &Poller, instance: Option<&Instance>, window: Option<&W
 fn without_instance(poller: &Poller) -> Verdict {
     if poller.napis.is_empty() {
         return Verdict::new(
-            State::Impossible,
+            SuspensionState::Impossible,
             "no packet of its sockets came by a NAPI instance: over the loopback, by a device \
              without NAPI, or none came yet",
         );
     }
     Verdict::new(
-        State::Unknown,
+        SuspensionState::Unknown,
         "its packets come by a device that was not looked at, perhaps of another network namespace",
     )
 }
@@ -116,19 +116,19 @@ fn without_instance(poller: &Poller) -> Verdict {
 fn settled(poller: &Poller, instance: &Instance) -> Option<Verdict> {
     if instance.irq_suspend_timeout_us.is_none() {
         let why = "the kernel has no irq-suspend-timeout of NAPI instances (Linux 6.13 has)";
-        return Some(Verdict::new(State::Impossible, why));
+        return Some(Verdict::new(SuspensionState::Impossible, why));
     }
     if instance.threaded == Some(Threaded::BusyPoll) {
         let why = "a kernel thread polls this NAPI instance without a pause (threaded busy-poll), \
                    so its interrupts are off whatever the program does";
-        return Some(Verdict::new(State::Impossible, why));
+        return Some(Verdict::new(SuspensionState::Impossible, why));
     }
     let Some(busy_poll) = poller.busy_poll else {
         let why = match poller.kind {
             PollerKind::Epoll => "the kernel has no EPIOCGPARAMS (Linux 6.9 has)",
             PollerKind::IoUring => "the kernel does not say how this io_uring polls",
         };
-        return Some(Verdict::new(State::Impossible, why));
+        return Some(Verdict::new(SuspensionState::Impossible, why));
     };
     let mut missing = instance.missing.clone();
     if !busy_poll.prefer {
@@ -145,7 +145,7 @@ fn settled(poller: &Poller, instance: &Instance) -> Option<Verdict> {
         missing.push(Missing { what: what.into(), fix: None });
     }
     (!missing.is_empty()).then(|| Verdict {
-        state: State::Unarmed,
+        state: SuspensionState::Unarmed,
         why: "a setting is missing".into(),
         missing,
     })
@@ -156,14 +156,14 @@ fn counted(poller: &Poller, window: &Window) -> Verdict {
     let Window { seconds, packets, interrupts, busy_polled } = *window;
     let Some(polled) = busy_polled else {
         let why = "all is set; the kernel does not count packets of busy polling";
-        return Verdict::new(State::Unknown, why);
+        return Verdict::new(SuspensionState::Unknown, why);
     };
     if packets == 0 {
         let why = format!(
             "all is set; no packet came in {seconds:.1} s: look again under load, for longer with \
              --sample"
         );
-        return Verdict::new(State::Unknown, why);
+        return Verdict::new(SuspensionState::Unknown, why);
     }
     let interrupts = match interrupts {
         None => "the device has no count of its interrupts".to_owned(),
@@ -184,7 +184,7 @@ fn counted(poller: &Poller, window: &Window) -> Verdict {
             "all is set, {packets} packets came in {seconds:.1} s, and no program of this network \
              found one by a poll of its own{looks}; {interrupts}"
         );
-        return Verdict::new(State::Unused, why);
+        return Verdict::new(SuspensionState::Unused, why);
     }
     // The count is of the whole network, which may have other devices.
     let part = match polled {
@@ -195,5 +195,5 @@ fn counted(poller: &Poller, window: &Window) -> Verdict {
         "{part} of {packets} packets came in {seconds:.1} s by polls of programs in this network; \
          {interrupts}"
     );
-    Verdict::new(State::Active, why)
+    Verdict::new(SuspensionState::Active, why)
 }
