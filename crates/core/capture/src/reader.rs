@@ -123,7 +123,7 @@ impl Default for Reader {
 }
 
 /// What reading one record came to.
-enum Taken {
+enum Consumed {
     /// So many bytes are done with.
     Used(usize),
     /// So many are needed at once.
@@ -165,10 +165,10 @@ impl Reader {
             let step = self.step(&part, each)?;
             self.part = part;
             match step {
-                Taken::Used(count) => {
+                Consumed::Used(count) => {
                     self.part.drain(..count);
                 }
-                Taken::Needs(count) => {
+                Consumed::Needs(count) => {
                     let (more, behind) = rest.split_at(rest.len().min(count - self.part.len()));
                     if more.is_empty() {
                         return Ok(());
@@ -176,15 +176,15 @@ impl Reader {
                     self.part.extend_from_slice(more);
                     rest = behind;
                 }
-                Taken::Lost => self.lose(self.part.len()),
+                Consumed::Lost => self.lose(self.part.len()),
             }
         }
         loop {
             match self.step(rest, each)? {
-                Taken::Used(0) => return Ok(()),
-                Taken::Used(count) => rest = &rest[count..],
-                Taken::Needs(_) => break self.part.extend_from_slice(rest),
-                Taken::Lost => break self.lose(rest.len()),
+                Consumed::Used(0) => return Ok(()),
+                Consumed::Used(count) => rest = &rest[count..],
+                Consumed::Needs(_) => break self.part.extend_from_slice(rest),
+                Consumed::Lost => break self.lose(rest.len()),
             }
         }
         Ok(())
@@ -231,9 +231,9 @@ impl Reader {
         &mut self,
         bytes: &[u8],
         each: &mut impl FnMut(&CapturedPacket),
-    ) -> Result<Taken, ReadError> {
+    ) -> Result<Consumed, ReadError> {
         if bytes.is_empty() {
-            return Ok(Taken::Used(0));
+            return Ok(Consumed::Used(0));
         }
         match self.state {
             ReadState::Start => self.start(bytes, each),
@@ -241,7 +241,7 @@ impl Reader {
             ReadState::Pcapng { big_endian } => Ok(self.block(bytes, big_endian, each)),
             ReadState::Lost => {
                 self.counts.rest += bytes.len() as u64;
-                Ok(Taken::Used(bytes.len()))
+                Ok(Consumed::Used(bytes.len()))
             }
         }
     }
@@ -250,9 +250,9 @@ impl Reader {
         &mut self,
         bytes: &[u8],
         each: &mut impl FnMut(&CapturedPacket),
-    ) -> Result<Taken, ReadError> {
+    ) -> Result<Consumed, ReadError> {
         if bytes.len() < 4 {
-            return Ok(Taken::Needs(4));
+            return Ok(Consumed::Needs(4));
         }
         self.format = format_of(bytes);
         match self.format {
@@ -262,7 +262,9 @@ impl Reader {
                 self.state = ReadState::Pcapng { big_endian: false };
                 Ok(self.block(bytes, false, each))
             }
-            Some(CaptureFormat::Pcap) if bytes.len() < PCAP_HEADER => Ok(Taken::Needs(PCAP_HEADER)),
+            Some(CaptureFormat::Pcap) if bytes.len() < PCAP_HEADER => {
+                Ok(Consumed::Needs(PCAP_HEADER))
+            }
             Some(CaptureFormat::Pcap) => match pcap::parse_pcap_header(bytes) {
                 Ok((_, header)) => Ok(self.begin_pcap(&header)),
                 Err(_) => Err(ReadError::NoCapture),
@@ -270,7 +272,7 @@ impl Reader {
         }
     }
 
-    fn begin_pcap(&mut self, header: &PcapHeader) -> Taken {
+    fn begin_pcap(&mut self, header: &PcapHeader) -> Consumed {
         let per_second = if header.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
         self.interfaces.push(Interface {
             // The upper bits say how long the FCS is.
@@ -280,7 +282,7 @@ impl Reader {
         });
         let head = if header.is_modified_format() { 24 } else { PCAP_RECORD };
         self.state = ReadState::Pcap { big_endian: header.is_bigendian(), head };
-        Taken::Used(PCAP_HEADER)
+        Consumed::Used(PCAP_HEADER)
     }
 
     #[inline]
@@ -290,27 +292,27 @@ impl Reader {
         big_endian: bool,
         head: usize,
         each: &mut impl FnMut(&CapturedPacket),
-    ) -> Taken {
-        let Some(length) = bytes.get(8..12) else { return Taken::Needs(head) };
+    ) -> Consumed {
+        let Some(length) = bytes.get(8..12) else { return Consumed::Needs(head) };
         let captured = word(length, big_endian) as usize;
         if captured > LONGEST {
-            return Taken::Lost;
+            return Consumed::Lost;
         }
         let whole = head + captured;
         if bytes.len() < whole {
-            return Taken::Needs(whole);
+            return Consumed::Needs(whole);
         }
         let parsed = match (head, big_endian) {
             (PCAP_RECORD, false) => pcap::parse_pcap_frame(bytes),
             (PCAP_RECORD, true) => pcap::parse_pcap_frame_be(bytes),
             _ => pcap::parse_pcap_frame_modified(bytes),
         };
-        let Ok((_, record)) = parsed else { return Taken::Lost };
+        let Ok((_, record)) = parsed else { return Consumed::Lost };
         let per_second = self.interfaces[0].resolution.per_second;
         let units = u64::from(record.ts_sec) * per_second + u64::from(record.ts_usec);
         let (data, original) = (record.data, record.origlen);
         self.packet(0, units, data, original, (PacketDirection::Unknown, None), each);
-        Taken::Used(whole)
+        Consumed::Used(whole)
     }
 
     fn block(
@@ -318,17 +320,19 @@ impl Reader {
         bytes: &[u8],
         big_endian: bool,
         each: &mut impl FnMut(&CapturedPacket),
-    ) -> Taken {
-        let Some(head) = bytes.first_chunk::<BLOCK_HEAD>() else { return Taken::Needs(BLOCK_HEAD) };
+    ) -> Consumed {
+        let Some(head) = bytes.first_chunk::<BLOCK_HEAD>() else {
+            return Consumed::Needs(BLOCK_HEAD);
+        };
         let is_section = head[..4] == [0x0a, 0x0d, 0x0d, 0x0a];
         let big_endian =
             if is_section { head[8..12] == [0x1a, 0x2b, 0x3c, 0x4d] } else { big_endian };
         let whole = word(&head[4..8], big_endian) as usize;
         if !(BLOCK_HEAD..=LONGEST).contains(&whole) {
-            return Taken::Lost;
+            return Consumed::Lost;
         }
         if bytes.len() < whole {
-            return Taken::Needs(whole);
+            return Consumed::Needs(whole);
         }
         self.state = ReadState::Pcapng { big_endian };
         let parse = if big_endian { pcapng::parse_block_be } else { pcapng::parse_block_le };
@@ -338,7 +342,7 @@ impl Reader {
                 self.counts.damaged += 1;
             }
         }
-        Taken::Used(whole)
+        Consumed::Used(whole)
     }
 
     fn read(

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::command::code;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use base::quantity::Unit;
 use clap::Args;
 use netdev::{Root, device_name};
@@ -15,6 +15,7 @@ use explain::own;
 use explain::program::{self, RunningSubject};
 use explain::report::Explanation;
 use explain::surroundings::is_device;
+use flows::record::TracedRequest;
 use report::progress::Progress;
 use report::terminal::Width;
 use report::{errln, json, outln};
@@ -51,6 +52,9 @@ pub(crate) struct ExplainArgs {
     /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print each request of a program or a device, as a line of JSON, instead of a report
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) each: bool,
     /// A program, whose sockets are explained while it runs
     #[arg(last = true, conflicts_with = "subject", value_name = "CMD")]
     pub(crate) program: Vec<OsString>,
@@ -72,6 +76,7 @@ impl ExplainArgs {
 
 /// Asks a host.
 fn ask(args: &ExplainArgs) -> Result<Explanation> {
+    ensure!(!args.each, "--each is of programs and devices: of -- CMD, --pid, --cgroup, DEV");
     let host = args.subject.clone().context("name a host, a device, or -- CMD")?;
     let settings = own::Settings {
         host,
@@ -88,11 +93,18 @@ fn ask(args: &ExplainArgs) -> Result<Explanation> {
 /// Does what `args` say; the exit status is that of the program, if one is run.
 pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode> {
     let duration = args.duration;
+    let each = |request: &TracedRequest| {
+        if args.each {
+            json::print_line(request).expect("a record has no keys but text");
+        }
+    };
     if !args.program.is_empty() {
-        let status = program::explain(&args.program, duration, |report| {
+        let status = program::explain(&args.program, duration, each, |report| {
             // The program has standard output to itself, unless JSON was asked for.
             if args.json {
                 return print(report, true);
+            } else if args.each {
+                return Ok(());
             }
             errln!("{}", report.text(Width::of_output()));
             Ok(())
@@ -100,9 +112,12 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode> {
         return Ok(ExitCode::from(code(status) as u8));
     }
     let report = match args.running() {
-        Some(running) => program::explain_running(&running, duration)?,
+        Some(running) => program::explain_running(&running, duration, each)?,
         None => ask(args)?,
     };
+    if args.each {
+        return Ok(ExitCode::SUCCESS);
+    }
     if ctrl_c::is() {
         errln!("interrupted: this is what was seen until then");
     }

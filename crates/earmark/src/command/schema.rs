@@ -10,6 +10,8 @@ pub(crate) enum SchemaOf {
     Bench,
     /// `earmark explain --json`
     Explain,
+    /// A line of `earmark explain --each`
+    ExplainEach,
     /// `earmark predict --json`
     Predict,
     /// `earmark probe --json`
@@ -31,6 +33,7 @@ pub(crate) fn print(of: SchemaOf) -> Result<()> {
     let schema = match of {
         SchemaOf::Bench => json::schema::<bench::compare::Comparison>(),
         SchemaOf::Explain => json::schema::<explain::report::Explanation>(),
+        SchemaOf::ExplainEach => json::schema::<flows::record::TracedRequest>(),
         SchemaOf::Predict => json::schema::<predict::Prediction>(),
         SchemaOf::Probe => json::schema::<probe::report::Report>(),
         SchemaOf::Read => json::schema::<read::ReadResult>(),

@@ -97,11 +97,13 @@ fn subject(request: &TracedRequest) -> String {
 }
 
 /// Runs a program and explains its requests until it ends, `seconds` are over, or a signal asks
-/// this process to end, which the program gets too. `print` has the report at that moment; then the
-/// program runs on, and is followed no more, until it ends.
+/// this process to end, which the program gets too. `each` has each request when it is known to
+/// have ended; `print` has the report at the end of the look; then the program runs on, and is
+/// followed no more, until it ends.
 pub fn explain(
     words: &[OsString],
     seconds: f64,
+    mut each: impl FnMut(&TracedRequest),
     print: impl FnOnce(&Explanation) -> Result<()>,
 ) -> Result<ExitStatus> {
     let program = words.first().context("name a program after --")?;
@@ -113,9 +115,13 @@ pub fn explain(
         .args(&words[1..])
         .spawn()
         .with_context(|| format!("start {}", program.to_string_lossy()))?;
+    let mut add = |groups: &mut Groups, request: TracedRequest| {
+        each(&request);
+        groups.add(request);
+    };
     let (before, mut quota) = (following.elapsed_s(), None);
     let (end, status) = loop {
-        following.step(|request| groups.add(request));
+        following.step(|request| add(&mut groups, request));
         if quota.is_none() && !groups.by_subject.is_empty() {
             quota = Quota::of(child.id());
         }
@@ -126,7 +132,7 @@ pub fn explain(
         }
     };
     let lived_s = following.elapsed_s() - before;
-    let account = following.finish(|request| groups.add(request));
+    let account = following.finish(|request| add(&mut groups, request));
     let mut report = report(groups.by_subject, account, None, quota.as_ref());
     report.program = Some(ProgramRun { end, traced_for_s: lived_s });
     print(&report)?;
@@ -148,8 +154,13 @@ fn ended(
     Ok(signals.pass_on(child)?.then_some((EndReason::Signal, None)))
 }
 
-/// Explains for some seconds what runs already, or until Ctrl-C.
-pub fn explain_running(running: &RunningSubject, seconds: f64) -> Result<Explanation> {
+/// Explains for some seconds what runs already, or until Ctrl-C. `each` has each request when it is
+/// known to have ended.
+pub fn explain_running(
+    running: &RunningSubject,
+    seconds: f64,
+    mut each: impl FnMut(&TracedRequest),
+) -> Result<Explanation> {
     let (scope, pid, quota) = match running {
         RunningSubject::Process(pid) => {
             let path = format!("/proc/{pid}");
@@ -175,8 +186,12 @@ pub fn explain_running(running: &RunningSubject, seconds: f64) -> Result<Explana
     let before = wanted.and_then(surroundings::packets);
     let mut groups = Groups::default();
     let mut add = |request: TracedRequest| match wanted {
-        None => groups.add(request),
+        None => {
+            each(&request);
+            groups.add(request);
+        }
         Some(device) if groups.device(&request).as_deref() == Some(device) => {
+            each(&request);
             let (all, one) = (format!("All that {device} receives"), subject(&request));
             let one = format!("What {device} receives by {one}");
             groups.add_as(all, wanted.map(str::to_owned), request.clone());
@@ -262,6 +277,14 @@ mod tests {
     use super::*;
     use crate::cause::checks::request;
     use flows::record::FlowStage;
+
+    #[test]
+    fn a_request_is_one_of_its_schema() {
+        let one = request(1, &[(FlowStage::FarUnacked, 100), (FlowStage::Connect, 1)]);
+        report::json::checks::conforms(&one);
+        let json = serde_json::to_value(one).unwrap();
+        assert_eq!(json["stages"]["far-unacked"], 100_000);
+    }
 
     #[test]
     fn requests_are_grouped_by_the_address_that_stays() {
