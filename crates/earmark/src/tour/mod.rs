@@ -116,7 +116,7 @@ impl Tour {
     fn play(&self, step: &Step, width: Width) -> Result<Played> {
         outln!("$ {}", step.line);
         if step.takes_root && self.privilege != Privilege::Root {
-            outln!("{}\n", width.wrap("Left out: only root of this machine may trace its kernel; for this step: sudo earmark tour"));
+            outln!("{}\n", width.wrap(LEFT_OUT));
             return Ok(Played::LeftOut);
         }
         let mut shell = self.a().command(OsStr::new("/bin/sh"));
@@ -138,6 +138,9 @@ impl Tour {
         Ok(outcome)
     }
 }
+
+const LEFT_OUT: &str = "Left out: only root of this machine may trace its kernel; for this step: \
+                        `sudo earmark tour`";
 
 const NOT_SHOWN: &str = "That is not what it shows on other machines; this one may be too busy. \
                          To try it again by hand: earmark tour --shell";

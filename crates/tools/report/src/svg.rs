@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write};
 
-use super::label::Area;
+use super::label::{Area, text_width};
 use super::scale::{Scale, short};
 
 /// Which side of its position a text extends to.
@@ -137,16 +137,21 @@ pub(super) fn nothing(what: &str) -> String {
     canvas.finish("chart", what)
 }
 
-/// The least distance of two values on a horizontal axis, pixels.
-const TICK: f64 = 80.0;
+/// Letters of a value on an axis, and the least distance of two such, pixels.
+const TICK: f64 = 12.0;
 
 /// Vertical grid lines with their values below the plot, and the axis title, which has the unit.
 pub(super) fn x_axis(canvas: &mut Canvas, plot: &Area, scale: &Scale, title: &str) {
     let bottom = plot.y + plot.height;
-    for tick in scale.ticks(((plot.width / TICK) as usize).max(5)) {
-        let x = scale.at(tick);
+    let mut free = f64::NEG_INFINITY;
+    for tick in scale.ticks(10) {
+        let (x, text) = (scale.at(tick), short(tick));
         canvas.line("grid", (x, plot.y), (x, bottom));
-        canvas.text("tick", Anchor::Middle, (x, bottom + 18.0), &short(tick));
+        let half = text_width(&text, TICK) / 2.0;
+        if x - half >= free {
+            canvas.text("tick", Anchor::Middle, (x, bottom + 18.0), &text);
+            free = x + half + TICK / 2.0;
+        }
     }
     canvas.line("axis", (plot.x, bottom), (plot.x + plot.width, bottom));
     let middle = plot.x + plot.width / 2.0;
