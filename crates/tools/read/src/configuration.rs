@@ -3,7 +3,7 @@
 
 use device::drivers::meaning;
 use device::ethtool::{Coalesce, Parameter};
-use device::setters::{Program, Setter, Settings};
+use device::setters::{Program, Setter, Settings, same};
 use saphyr::{LoadableYamlNode, Yaml};
 use show::Report;
 
@@ -181,7 +181,9 @@ pub(crate) fn settings(report: &Report) -> Vec<FileSetting> {
                 }
                 None => option(driver, name, value),
             };
-            let sets = |later: &&Setter| later.is_certain && later.settings.contains_key(name);
+            let sets = |other: &&Setter| {
+                other.is_certain && other.settings.keys().any(|its| same(its) == same(name))
+            };
             let later = report.set_by[at + 1..].iter().find(sets);
             let overridden_by =
                 later.filter(|_| setter.overridden.contains(name)).map(|it| it.path.clone());

@@ -152,8 +152,9 @@ pub fn read_setters(tree: &dyn FileTree, device: &Traits) -> Setters {
     Setters { found, unread: files.unread }
 }
 
-/// The parameter of `ethtool -C` for which an option of a driver is another name.
-fn same(name: &str) -> &str {
+/// The parameter of `ethtool -C` for which an option of a driver is another name; any other name as
+/// it is.
+pub fn same(name: &str) -> &str {
     if name == "InterruptThrottleRate" { "rx-usecs" } else { name }
 }
 
