@@ -16,7 +16,8 @@ const MAX_GROUPS: usize = 256;
 /// Places of the table, a power of two: it is never more than a quarter full.
 const PLACES: usize = 4 * MAX_GROUPS;
 /// ICMP and ICMPv6 (IANA).
-const ICMP: [u8; 2] = [1, 58];
+const ICMP: u8 = 1;
+const ICMP6: u8 = 58;
 
 /// By what packets are grouped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -198,7 +199,8 @@ fn protocol_name(protocol: u8) -> String {
     match protocol {
         TCP => "tcp".into(),
         UDP => "udp".into(),
-        _ if ICMP.contains(&protocol) => "icmp".into(),
+        ICMP => "icmp".into(),
+        ICMP6 => "icmp6".into(),
         _ => format!("IP protocol {protocol}"),
     }
 }

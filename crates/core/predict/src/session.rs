@@ -264,7 +264,9 @@ impl Arrivals {
         if packet.interface != self.interface || !self.owner.received(packet) {
             return;
         }
-        self.clumps.add(packet.at_ns, flow_number(&packet.headers), packet.length);
+        if self.clumps.has_room() {
+            self.clumps.add(packet.at_ns, flow_number(&packet.headers), packet.length);
+        }
         // What our own NIC has held is known exactly, so the arrival is.
         let hold_ns = packet.recorded.map_or(0, |recorded| recorded.hold_ns);
         let came_ns = packet.at_ns.saturating_sub(hold_ns);

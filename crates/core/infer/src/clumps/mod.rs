@@ -96,10 +96,16 @@ pub struct Clumps {
 }
 
 impl Clumps {
+    /// Whether more packets would be looked at.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.clumps.len() < MOST
+    }
+
     /// The next packet of a capture: when it was stamped, in nanoseconds that do not go back, a
     /// number that its flow has and hardly another one, and bytes of its frame.
     pub fn add(&mut self, at_ns: u64, flow: u64, bytes: u32) {
-        if self.clumps.len() >= MOST {
+        if !self.has_room() {
             return;
         }
         let flow = self.number(flow);

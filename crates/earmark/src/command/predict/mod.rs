@@ -7,7 +7,7 @@ mod screen;
 mod trials;
 
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ use bench::world::setup::USUAL_RULES;
 use report::terminal::Width;
 use report::{errln, json, outln};
 use sys::files;
+use sys::netlink::Netlink;
 
 /// Settings that are compared where none are named.
 const USUAL: [&str; 6] =
@@ -161,8 +162,8 @@ impl PredictArgs {
     fn device(&self) -> Option<&str> {
         let name = self.capture.to_str()?;
         let is_name = !name.is_empty() && !name.contains('/') && !name.starts_with('.');
-        let is_device = is_name && Path::new("/sys/class/net").join(name).exists();
-        (is_device && !self.capture.exists()).then_some(name)
+        let is_device = |name| Netlink::open().is_ok_and(|kernel| kernel.link(name).is_ok());
+        (is_name && !self.capture.exists() && is_device(name)).then_some(name)
     }
 
     /// The setting that marks are proposed for: the first that has them, or else that could.
