@@ -55,7 +55,7 @@ fn settings(instance: &Instance) -> Vec<String> {
         [] => parts.push("queue unknown".to_owned()),
         [one] => parts.push(format!("queue {one}")),
         [first, ..] => {
-            parts.push(format!("{} from {first} on", count(instance.queues.len(), "queue")))
+            parts.push(format!("{} from {first} on", count(instance.queues.len(), "queue")));
         }
     }
     parts.extend(instance.irq.map(|irq| format!("IRQ {irq}")));
