@@ -123,6 +123,12 @@ impl Gather {
         let is_json =
             |part: &&Block| part.lines.first().is_some_and(|it| it.starts_with(['[', '{']));
         if is_recognised || parts.iter().any(|part| is_json(&part)) {
+            let other = parts.iter().filter(|part| part.kind.is_none() && !is_json(part));
+            let other: usize = other.map(|part| part.lines.len()).sum();
+            if other > 0 {
+                let lines = show::count(other, "line");
+                self.notes.push(format!("{}: {lines} of other text", input.name));
+            }
             for part in parts {
                 let lines = part.lines.len();
                 self.block(&input.name, &part, lines, options);
