@@ -69,9 +69,11 @@ mod tests {
             spacing.add(at, bytes as u32);
         }
         assert_eq!(spacing.rate(), Some(1_000));
-        // The same in clumps.
+        // In clumps, between whose packets a processor takes its time.
         let mut clumped = WireSpacing::default();
-        (0..1_000).for_each(|number| clumped.add(number / 8 * 100_000 + number % 8 * 300, 1_514));
+        for number in 0..1_000 {
+            clumped.add(number / 8 * 100_000 + number % 8 * 300 + number * 37 % 160, 1_514);
+        }
         assert_eq!(clumped.rate(), None);
     }
 }
