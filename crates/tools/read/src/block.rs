@@ -21,11 +21,27 @@ pub(crate) struct Block {
     /// The number of its first line, from 1.
     pub(crate) at: usize,
     pub(crate) lines: Vec<String>,
+    /// Whether it has the summary with which `ping` ends.
+    has_summary: bool,
 }
 
 impl Block {
     fn new(kind: Option<InputKind>, device: Option<String>, at: usize) -> Self {
         Self { kind, device, at, ..Self::default() }
+    }
+
+    /// A part of these lines, which is not cut further.
+    pub(crate) fn whole(
+        kind: Option<InputKind>,
+        device: Option<String>,
+        lines: Vec<String>,
+    ) -> Self {
+        Self { lines, ..Self::new(kind, device, 1) }
+    }
+
+    fn push(&mut self, line: &str) {
+        self.has_summary |= line.contains("min/avg/max");
+        self.lines.push(line.to_owned());
     }
 
     fn is_empty(&self) -> bool {
@@ -92,7 +108,7 @@ fn take(found: &mut Vec<Block>, line: &str, at: usize) {
     match next {
         Some((kind, device)) if !continues(current, kind, device.as_deref(), line) => {
             let mut block = Block::new(Some(kind), device, at);
-            block.lines.push(line.to_owned());
+            block.push(line);
             found.push(block);
         }
         next => {
@@ -100,7 +116,7 @@ fn take(found: &mut Vec<Block>, line: &str, at: usize) {
                 current.kind = Some(kind);
                 current.device = current.device.take().or(device);
             }
-            current.lines.push(line.to_owned());
+            current.push(line);
         }
     }
 }
@@ -131,9 +147,7 @@ fn continues(current: &Block, kind: InputKind, device: Option<&str>, line: &str)
             current.is_empty()
         }
         InputKind::Ping => {
-            let has = |words: &str| current.lines.iter().any(|line| line.contains(words));
-            let begins = line.starts_with("PING ") || line.contains("min/avg/max");
-            !(has("min/avg/max") || begins && line.starts_with("PING ") && !current.is_empty())
+            !(current.has_summary || line.starts_with("PING ") && !current.is_empty())
         }
         InputKind::Netperf => !line.contains("TEST") || current.is_empty(),
         InputKind::Softnet

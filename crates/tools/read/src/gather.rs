@@ -95,13 +95,7 @@ impl Gather {
                 Place::Output(typed) => {
                     let text = CleanText::of(&input.bytes);
                     let lines = text.lines.len();
-                    let block = Block {
-                        kind: typed.kind,
-                        device: typed.device,
-                        at: 1,
-                        lines: text.lines,
-                        ..Block::default()
-                    };
+                    let block = Block::whole(typed.kind, typed.device, text.lines);
                     return self.block(&input.name, &block, lines, options);
                 }
                 Place::Sections => {}
@@ -230,6 +224,15 @@ impl Gather {
                     _ => {}
                 }
                 (Some(name), unread)
+            }
+            InputKind::Interrupts if block.lines.iter().any(|it| it.contains("NET_RX:")) => {
+                match self.machine.read(kind, &block.lines) {
+                    Some(unread) => {
+                        let kind = InputKind::Softirqs;
+                        return self.took(input, block.at, lines, kind, None, unread, None);
+                    }
+                    None => return self.nothing(input, block, kind),
+                }
             }
             InputKind::Interrupts | InputKind::Softirqs | InputKind::Softnet => {
                 match self.machine.read(kind, &block.lines) {
