@@ -313,6 +313,21 @@ mod tests {
 
     use crate::testing::state;
 
+    #[test]
+    fn settings_of_a_prediction_are_tried_as_they_are_meant() {
+        let first: Vec<Change> =
+            ["rx-usecs 20", "adaptive-rx on"].map(|text| text.parse().unwrap()).into();
+        let named = |settings: &str| {
+            let state = state(settings);
+            let space = Space::of(&state, 128).with_first(&state, &first);
+            space.specials.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let while_off = named("adaptive-rx off rx-usecs 3");
+        assert_eq!(while_off, ["adaptive-rx on", "rx-usecs 20"], "each once");
+        let while_on = named("adaptive-rx on rx-usecs 3");
+        assert!(while_on.contains(&"adaptive-rx off rx-usecs 20".into()), "{while_on:?}");
+    }
+
     /// The points of a space, `HOW: STATE`: as the device is, special ones, and each axis.
     fn described(text: &str) -> Result<String, String> {
         let (how, settings) = text.split_once(": ").unwrap();
