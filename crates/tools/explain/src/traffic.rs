@@ -38,7 +38,7 @@ const ROUNDS: u64 = 12;
 /// there is one of each in a round: where a round trip is long, there are others all the same.
 const PART: u64 = 4;
 const HANDSHAKES: usize = 4;
-/// A handshake that takes longer, and four round trips, has lost a packet.
+/// What takes longer, and four round trips, has lost a packet.
 const LOST_AFTER: Duration = Duration::from_millis(250);
 const BACK_TO_BACK: usize = 25;
 const PAIRS: usize = 10;
@@ -297,11 +297,8 @@ impl Requester {
                 break;
             }
             sleep(Duration::from_nanos(mean / 2 + random.below(mean)));
-            if random.below(OTHER) == 0 {
-                std::mem::swap(&mut self.bytes, &mut self.other_bytes);
-                let asked = self.ask(RequestKind::OtherLength);
-                std::mem::swap(&mut self.bytes, &mut self.other_bytes);
-                asked?;
+            if random.below(OTHER) == 0 && !self.other_bytes.is_empty() {
+                self.ask_other(warm)?;
             } else {
                 self.ask(RequestKind::Spaced)?;
             }
@@ -311,6 +308,30 @@ impl Requester {
             }
         }
         Ok(self.record)
+    }
+
+    /// Asks with the other length. Some echoes answer no datagram of it: then not again.
+    fn ask_other(&mut self, warm: u64) -> Result<()> {
+        let before = self.record.unanswered;
+        self.wait_at_most(patience(warm))?;
+        std::mem::swap(&mut self.bytes, &mut self.other_bytes);
+        let asked = self.ask(RequestKind::OtherLength);
+        std::mem::swap(&mut self.bytes, &mut self.other_bytes);
+        self.wait_at_most(TIMEOUT)?;
+        if self.record.unanswered > before && matches!(self.socket, Socket::Udp(_)) {
+            self.record.unanswered = before;
+            self.other_bytes.clear();
+            return Ok(());
+        }
+        asked
+    }
+
+    /// How long to wait for a datagram; a stream has one time-out.
+    fn wait_at_most(&self, time: Duration) -> Result<()> {
+        match &self.socket {
+            Socket::Udp(socket) => socket.set_read_timeout(Some(time)).context("set a time-out"),
+            Socket::Tcp(_) => Ok(()),
+        }
     }
 
     /// Whether the far side has taken up all the time that it may, or the user has enough.
@@ -392,14 +413,18 @@ impl Requester {
     }
 }
 
+/// How long to wait for what may be lost.
+fn patience(round_trip: u64) -> Duration {
+    Duration::from_nanos(round_trip.saturating_mul(4)).max(LOST_AFTER).min(TIMEOUT)
+}
+
 /// How long it takes from the first packet of a connection until it stands, in nanoseconds: the far
 /// kernel answers it, whatever its program does.
 fn handshake(to: SocketAddr, round_trip: u64) -> io::Result<u64> {
     let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     // One whose first packet is lost takes a second, and shows nothing.
-    let patience = Duration::from_nanos(round_trip.saturating_mul(4)).max(LOST_AFTER).min(TIMEOUT);
-    set_socket_timeout(&socket, Timeout::Send, Some(patience))?;
+    set_socket_timeout(&socket, Timeout::Send, Some(patience(round_trip)))?;
     let from = clock::now().as_nanos();
     connect(&socket, &to)?;
     Ok(clock::now().as_nanos() - from)
@@ -461,6 +486,26 @@ mod tests {
         };
         hear(STRANGE - 1).unwrap();
         assert_eq!(hear(STRANGE).unwrap_err().to_string(), NOT_AN_ECHO);
+    }
+
+    #[test]
+    fn length_that_an_echo_does_not_answer_is_asked_once() {
+        let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = far.local_addr().unwrap();
+        thread::spawn(move || {
+            let mut bytes = [0; 2_000];
+            while let Ok((length, from)) = far.recv_from(&mut bytes) {
+                if length <= 64 {
+                    far.send_to(&bytes[..length], from).unwrap();
+                }
+            }
+        });
+        let manner = Manner { to, udp: true, size: 64, rate: 1_000.0, nanos: 1 };
+        let mut requester = Requester::connect(manner).unwrap();
+        requester.ask_other(1).unwrap();
+        assert!(requester.other_bytes.is_empty());
+        requester.ask(RequestKind::Spaced).unwrap();
+        assert_eq!((requester.record.asked.len(), requester.record.unanswered), (11, 0));
     }
 
     #[test]
