@@ -48,12 +48,12 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Every strategy at once in a model, then on real traffic in about a minute; one report
+    /// Eight strategies in a model, three on real traffic, in a minute
     ///
     /// The model needs no rights. Where hosts cannot be made for real traffic, its figures are the
     /// demo, which says what was missing.
     Demo(DemoArgs),
-    /// The five jobs on one device of a lab, one after the other, in a minute or two
+    /// The five jobs on one device of a lab, in a minute or two
     ///
     /// For each the reason, the command as you would type it, what it prints, and what that says.
     /// Nothing of this machine is changed. The exit status is 1 if a step did not show what it is

@@ -9,13 +9,23 @@ pub(super) const GROUPS: [(&str, &[&str]); 8] = [
     ("What you have", &["read", "predict"]),
     ("Your devices", &["watch", "apply", "confirm", "lane"]),
     ("From outside", &["echo", "serve"]),
-    (
-        "Lab and bench",
-        &["demo", "tour", "bench", "scenario", "lab", "nic", "mpirun", "reproduce", "kernel"],
-    ),
+    ("Lab and bench", &["demo", "tour", "bench", "lab", "nic", "mpirun", "reproduce"]),
     ("Fleet", &["exporter"]),
     ("Messages", &["mx"]),
-    ("More", &["merge", "calibrate", "adaptive", "schema", "completions", "man", "help"]),
+    (
+        "More",
+        &[
+            "scenario",
+            "kernel",
+            "merge",
+            "calibrate",
+            "adaptive",
+            "schema",
+            "completions",
+            "man",
+            "help",
+        ],
+    ),
 ];
 
 /// What `help` is for; clap adds it, and only when it parses.

@@ -20,7 +20,7 @@ const MAIN: &str = "\
 {before-help}{options}";
 
 /// Options that `-h` of a command shows if it does not show all. They are those of most calls.
-const USUAL: [(&str, &str); 8] = [
+const USUAL: [(&str, &str); 9] = [
     (
         "bench",
         "experiment world scenario compare strategy queues clients rate bulk_rate duration rounds \
@@ -32,6 +32,7 @@ const USUAL: [(&str, &str); 8] = [
     ("mpirun", "ranks nodes mpi net compare repeat json print_env program strategy queues pcap"),
     ("mx perf", "port endpoint peer wait once size iterations unidirectional json"),
     ("nic serve", "a b strategy mark queues link_rate link_latency pcap name"),
+    ("predict", "capture seconds compare mark grid by host costs report json"),
     (
         "tune",
         "device goal peer code world workload command duration dry_run confirm_within report json",
