@@ -141,6 +141,8 @@ fn background_exporter() -> u16 {
     thread::spawn(move || {
         while let Ok((stream, _)) = listener.accept() {
             background.observe(Metric::ExplainStage, &["h", "far"], 20e-6);
+            background.observe(Metric::Stage, &["eth0", "", "asks", "far-acked"], 20e-6);
+            background.observe(Metric::Request, &["eth0", "", "asks"], 30e-6);
             background.observe(Metric::ProbeHold, &["h", "theirs", "delay"], 250e-6);
             background.count(Metric::ProbeVerdicts, &["h", "theirs", "hold"], 1);
             background.count(Metric::ProbeRuns, &["h", "done"], 1);

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
+use signal_hook::consts::SIGINT;
+use sys::signals::is_ignored;
 
 use super::{EARMARK, PATIENCE, has, soon};
 
@@ -81,6 +83,11 @@ impl Running {
     #[track_caller]
     pub(crate) fn start(command: &mut Command) -> Self {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        // A shell that starts tests with `&` has them ignore SIGINT, and a command would as well;
+        // with a handler here, what is started has the usual one.
+        if is_ignored(SIGINT) {
+            signal_hook::flag::register(SIGINT, Arc::default()).unwrap();
+        }
         let mut child = command.spawn().unwrap();
         let stdout = child.stdout.take().map(BufReader::new);
         let mut stderr = BufReader::new(child.stderr.take().unwrap());

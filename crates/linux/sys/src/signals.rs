@@ -57,7 +57,8 @@ fn set_mask(mask: &libc::sigset_t) -> libc::sigset_t {
     unsafe { before.assume_init() }
 }
 
-pub(crate) fn is_ignored(signal: i32) -> bool {
+/// Whether a signal is ignored by this process, and so by what it starts.
+pub fn is_ignored(signal: i32) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: nothing is set, and `action` is valid for what is written. No safe call tells what a
     // signal does.
