@@ -31,7 +31,7 @@ fn e1000e_has_a_delay_that_only_its_card_tells_of() {
             "b0: rx-usecs 3 -> 125 way back: earmark rollback b0",
             "b0 is as it was: rx-usecs 3",
             " rx-usecs: 3 ",
-            "this kernel has none, nor tracepoints",
+            "this kernel gives no BTF",
             "a delay of 32.",
         ],
     );
