@@ -13,7 +13,7 @@
 //!
 //! Of a part, the stages with most of the time are named, each with its cause. Where the data of
 //! this host fits several causes of one stage, all of them are named, with the command that
-//! separates them. Where stages account for less than [`ACCOUNTED`] of the time, nothing is named.
+//! separates them. Where stages account for less than 90 % of the time, nothing is named.
 //! A stage is acquitted only by the largest value that it has in any request.
 
 #[cfg(test)]
