@@ -1,7 +1,7 @@
 //! `--stages`: where the time of all requests of this machine goes, always.
 //!
 //! The kernel side keeps histograms of stages by device or cgroup; a thread reads them each
-//! [`PERIOD`]. The kernel measures what that costs meanwhile. Where it is more than [`SHARE`] of
+//! `PERIOD`. The kernel measures what that costs meanwhile. Where it is more than `SHARE` of
 //! one processor, requests are followed in windows, with rests between them that are as long as it
 //! takes; `earmark_stages_followed_seconds_total` says for how long they were.
 

@@ -2,7 +2,7 @@
 //!
 //! # Theory of operation
 //!
-//! Bytes in, records out. A text is cut into parts ([`mod@block`]) by commands and by lines that
+//! Bytes in, records out. A text is cut into parts (`block`) by commands and by lines that
 //! only one kind of output has. Each part fills the records that `observe` fills from the kernel of
 //! this machine, and the rules of [`show`] say what follows, so that a paste and a machine get the
 //! same sentences. Files of a report (`sosreport`, `supportconfig`) and of programs that configure
