@@ -35,9 +35,9 @@ pub(super) const STEPS: [Step; 6] = [
         takes_root: false,
     },
     Step {
-        why: "How much of a request is that? The kernel's own events divide one into stages.",
+        why: "How much of a request is that? Followed in the kernel, one divides into stages.",
         line: "earmark explain b",
-        finds: r"Largest cause \(this host, [^)]*, ([0-9]+) %\): this NIC holds",
+        finds: r"Typical, [^:]*: [^:(]*\(([0-9]+) %, this host\): this NIC holds",
         says: "{} % of a request is that hold, the largest part of it.",
         takes_root: true,
     },
