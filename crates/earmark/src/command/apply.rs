@@ -8,8 +8,9 @@ use clap::Args;
 use netdev::{Root, device_name};
 use serde::Serialize;
 
-use super::{or_port, quoted};
+use super::or_port;
 use bench::options::duration;
+use report::shell::quoted;
 use report::{errln, json, outln, output};
 use sys::ctrl_c;
 use sys::privilege::may_administer_network;

@@ -7,10 +7,10 @@ use anyhow::{Context, Result};
 use clap::Args;
 use sys::privilege::become_capable;
 
-use super::quoted;
 use bench::calibrate::{self, Calibration};
 use bench::ratio::Spread;
 use report::progress::Progress;
+use report::shell::quoted;
 use report::terminal::{Table, Width, number};
 use report::{json, outln};
 use sys::files::{self, writable};

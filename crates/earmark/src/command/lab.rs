@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use sys::privilege::become_capable;
 
-use super::{code, quoted};
+use super::code;
 use bench::applicability::Use;
 use bench::experiment::USUAL_SETTING;
 use bench::options::NicOptions;
@@ -25,6 +25,7 @@ use bench::world::setup;
 use bench::world::virtual_lab::{self, PortChange};
 use clap::Args;
 use report::errln;
+use report::shell::quoted;
 
 /// The time in which programs run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

@@ -11,7 +11,7 @@ use netdev::setters::{Matches, Traits, drop_ins, foreign, read_traits};
 use netdev::{Root, device_name};
 
 use super::apply::DeviceArgs;
-use super::quoted;
+use report::shell::quoted;
 use report::{errln, outln, output};
 use sys::files::{self, Tree};
 use tune::Store;

@@ -188,15 +188,6 @@ pub(crate) fn number(text: &str) -> Option<u32> {
     }
 }
 
-/// Text as a shell takes it for one word.
-pub(crate) fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,^=@%".contains(c);
-    match !text.is_empty() && text.chars().all(plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
-    }
-}
-
 /// Whether a word may be the name of a network device (`dev_valid_name` of Linux).
 pub(crate) fn is_device(name: &str) -> bool {
     let is_plain = |c: char| !c.is_whitespace() && !"/:$%{}<>'\"`".contains(c);

@@ -82,7 +82,7 @@ impl Gather {
             self.notes.push(format!("{}: {} bytes were left out", input.name, input.left_off));
         }
         if is_capture(&input.bytes) {
-            let next = crate::command::quoted(&input.name);
+            let next = report::shell::quoted(&input.name);
             let remark = format!("what settings would do to its packets: earmark predict {next}");
             return self.took(&input.name, 1, 0, InputKind::Capture, None, 0, Some(remark));
         }

@@ -24,6 +24,7 @@ mod palette;
 pub mod panels;
 pub mod progress;
 mod scale;
+pub mod shell;
 mod svg;
 pub mod terminal;
 mod tradeoff;

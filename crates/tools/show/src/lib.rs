@@ -28,7 +28,7 @@ pub use delays::{Delay, delays_of};
 pub use lab::LabPort;
 pub use lanes::Lane;
 pub use lines::Lines;
-pub use lines::count;
+pub use lines::{count, us};
 pub use rates::{QueueRates, Rates, Reading, VectorRates};
 pub use report::{FILES, Report, Unreadable, Vector, part, vectors};
 pub use role::{are_for_receiving, cpu_of, crowded_cpu};

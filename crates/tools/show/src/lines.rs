@@ -64,7 +64,7 @@ pub(super) fn together(text: &str) -> String {
 }
 
 /// Microseconds with as many digits as they deserve.
-pub(crate) fn us(microseconds: f64) -> String {
+pub fn us(microseconds: f64) -> String {
     if microseconds.fract() == 0.0 || microseconds >= 100.0 {
         format!("{microseconds:.0} us")
     } else {

@@ -14,7 +14,7 @@ use lab::station::Station;
 
 use super::launcher::{Launcher, REMOTE_SHELL};
 use super::variables::{Net, in_lab};
-use crate::command::quoted;
+use report::shell::quoted;
 
 /// Where everything is.
 const RUNTIME_DIR: &str = "/run/earmark";

@@ -1,8 +1,8 @@
 //! What an MPI finds in its environment: which network it is to use.
 
 use super::launcher::{LauncherKind, Mpi};
-use crate::command::quoted;
 use report::outln;
+use report::shell::quoted;
 
 /// Names and values.
 pub(super) type Variables = Vec<(&'static str, String)>;

@@ -92,8 +92,7 @@ pub(crate) fn verdict(series: &[RoundTrips], beside: Beside) -> Option<RoundTrip
 fn us(value: f64) -> String {
     match value {
         value if value >= 10_000.0 => format!("{:.1} ms", value / 1e3),
-        value if value >= 100.0 || value.fract() == 0.0 => format!("{value:.0} us"),
-        value => format!("{value:.1} us"),
+        value => show::us(value),
     }
 }
 

@@ -11,7 +11,7 @@ use super::{BusyPoll, Instance, Poller, PollerKind, Window};
 pub struct Missing {
     /// What is missing, and what comes of that.
     pub what: String,
-    /// The command that mends it, if one does.
+    /// The command that sets it, if one does.
     pub fix: Option<String>,
 }
 
@@ -53,11 +53,13 @@ impl Verdict {
 const SUSPEND: &str = "irq-suspend-timeout 20ms";
 const TAKES_OVER: &str = "gro-flush-timeout 20us napi-defer-hard-irqs 2";
 
+const NOT_IN_KERNEL: &str =
+    "the kernel has no irq-suspend-timeout of NAPI instances (Linux 6.13 has)";
+
 /// What an instance lacks.
 pub(super) fn missing(device: &str, instance: &Instance) -> Vec<Missing> {
     let Some(suspend) = instance.irq_suspend_timeout_us else {
-        let what = "the kernel has no irq-suspend-timeout of NAPI instances (Linux 6.13 has)";
-        return vec![Missing { what: what.into(), fix: None }];
+        return vec![Missing { what: NOT_IN_KERNEL.into(), fix: None }];
     };
     let mut missing = Vec::new();
     let mut lacks = |what: &str, settings: &str| {
@@ -115,8 +117,7 @@ fn without_instance(poller: &Poller) -> Verdict {
 /// Where settings alone decide.
 fn settled(poller: &Poller, instance: &Instance) -> Option<Verdict> {
     if instance.irq_suspend_timeout_us.is_none() {
-        let why = "the kernel has no irq-suspend-timeout of NAPI instances (Linux 6.13 has)";
-        return Some(Verdict::new(SuspensionState::Impossible, why));
+        return Some(Verdict::new(SuspensionState::Impossible, NOT_IN_KERNEL));
     }
     if instance.threaded == Some(Threaded::BusyPoll) {
         let why = "a kernel thread polls this NAPI instance without a pause (threaded busy-poll), \
