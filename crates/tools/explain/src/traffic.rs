@@ -7,31 +7,28 @@
 //! whose second request follows before the first answer can be there. Where the NIC stamps packets,
 //! some requests are *stamped*. Interleaved, all of them see the same machine and the same wire.
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+mod socket;
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use base::prng::Prng;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 use rustix::thread::set_current_timer_slack;
-use sys::streams::time_left;
 use sys::{clock, ctrl_c};
 
-use super::answer::{TIMEOUT, read_answer};
+use super::answer::TIMEOUT;
 use super::stamped::Stamper;
 use probe::echo;
+use socket::EchoSocket;
 
 /// Requests at most that are not answered, before we give up.
 const UNANSWERED: usize = 10;
-
-/// The most datagrams that may come before an answer and are none.
-const STRANGE: usize = 100;
-
-const NOT_AN_ECHO: &str = "it sends something else than it was sent; it is no echo";
 
 const ROUNDS: u64 = 12;
 /// The requests back to back, and the pairs, may take one part in so many of the time each, and
@@ -114,75 +111,8 @@ impl Manner {
     }
 }
 
-enum Socket {
-    Tcp(TcpStream),
-    Udp(UdpSocket),
-}
-
-impl Socket {
-    fn open(manner: &Manner) -> Result<Self> {
-        let Manner { to, udp, .. } = *manner;
-        let name = if udp { "UDP" } else { "TCP" };
-        let socket = || -> io::Result<Self> {
-            if udp {
-                let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-                let socket = UdpSocket::bind(any)?;
-                socket.connect(to)?;
-                socket.set_read_timeout(Some(TIMEOUT))?;
-                return Ok(Self::Udp(socket));
-            }
-            let stream = TcpStream::connect_timeout(&to, TIMEOUT)?;
-            stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(TIMEOUT))?;
-            Ok(Self::Tcp(stream))
-        };
-        socket().with_context(|| {
-            format!("reach a {name} echo at {to}; start one there, or name another with --port")
-        })
-    }
-
-    fn local(&self) -> io::Result<SocketAddr> {
-        match self {
-            Self::Tcp(stream) => stream.local_addr(),
-            Self::Udp(socket) => socket.local_addr(),
-        }
-    }
-
-    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.write_all(bytes),
-            Self::Udp(socket) => socket.send(bytes).map(drop),
-        }
-    }
-
-    /// Receives the answer to the request that `bytes` are.
-    fn receive(&mut self, bytes: &mut [u8]) -> io::Result<()> {
-        let (asked, until) = (bytes.to_vec(), Instant::now() + TIMEOUT);
-        match self {
-            Self::Tcp(stream) => {
-                read_answer(until, bytes, |rest| stream.read(rest))?;
-                if bytes != asked {
-                    return Err(io::Error::new(ErrorKind::InvalidData, NOT_AN_ECHO));
-                }
-                Ok(())
-            }
-            Self::Udp(socket) => {
-                // One that comes too late is not the answer to this request.
-                for _ in 0..STRANGE {
-                    let length = socket.recv(bytes)?;
-                    if echo::belong_together(&bytes[..length], &asked) {
-                        return Ok(());
-                    }
-                    time_left(until)?;
-                }
-                Err(io::Error::new(ErrorKind::InvalidData, NOT_AN_ECHO))
-            }
-        }
-    }
-}
-
 pub(crate) struct Requester {
-    socket: Socket,
+    socket: EchoSocket,
     manner: Manner,
     bytes: Vec<u8>,
     other_bytes: Vec<u8>,
@@ -199,7 +129,7 @@ impl Requester {
     /// takes.
     pub(crate) fn connect(manner: Manner) -> Result<Self> {
         ensure!((1..=60_000).contains(&manner.size), "--size is 1 to 60000 bytes");
-        let socket = Socket::open(&manner)?;
+        let socket = EchoSocket::open(&manner)?;
         let (bytes, other_bytes) = (vec![0; manner.size], vec![0; manner.other_size()]);
         let (stamper, record) = (None, RequestRecord::default());
         let end = clock::now().as_nanos() + 10 * TIMEOUT.as_nanos() as u64;
@@ -214,9 +144,9 @@ impl Requester {
 
     /// Asks over a connection of its own for stamps of the NIC, too.
     pub(crate) fn stamp(&mut self) -> Result<()> {
-        let socket = match Socket::open(&self.manner)? {
-            Socket::Tcp(stream) => stream.into(),
-            Socket::Udp(socket) => socket.into(),
+        let socket = match EchoSocket::open(&self.manner)? {
+            EchoSocket::Tcp(stream) => stream.into(),
+            EchoSocket::Udp(socket) => socket.into(),
         };
         self.stamper = Some(Stamper::new(socket).context("ask for the stamps of the NIC")?);
         Ok(())
@@ -272,7 +202,7 @@ impl Requester {
     fn count_lost(&mut self, error: io::Error) -> Result<()> {
         let late = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
         self.record.unanswered += 1;
-        let udp = matches!(self.socket, Socket::Udp(_));
+        let udp = matches!(self.socket, EchoSocket::Udp(_));
         if late && udp && self.record.unanswered < UNANSWERED {
             return Ok(());
         }
@@ -318,7 +248,7 @@ impl Requester {
         let asked = self.ask(RequestKind::OtherLength);
         std::mem::swap(&mut self.bytes, &mut self.other_bytes);
         self.wait_at_most(TIMEOUT)?;
-        if self.record.unanswered > before && matches!(self.socket, Socket::Udp(_)) {
+        if self.record.unanswered > before && matches!(self.socket, EchoSocket::Udp(_)) {
             self.record.unanswered = before;
             self.other_bytes.clear();
             return Ok(());
@@ -329,8 +259,10 @@ impl Requester {
     /// How long to wait for a datagram; a stream has one time-out.
     fn wait_at_most(&self, time: Duration) -> Result<()> {
         match &self.socket {
-            Socket::Udp(socket) => socket.set_read_timeout(Some(time)).context("set a time-out"),
-            Socket::Tcp(_) => Ok(()),
+            EchoSocket::Udp(socket) => {
+                socket.set_read_timeout(Some(time)).context("set a time-out")
+            }
+            EchoSocket::Tcp(_) => Ok(()),
         }
     }
 
@@ -432,8 +364,10 @@ fn handshake(to: SocketAddr, round_trip: u64) -> io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::socket::NOT_AN_ECHO;
     use super::*;
-    use std::net::TcpListener;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream, UdpSocket};
     use std::thread;
 
     /// A requester of a server that does as `serve` says with each connection.
@@ -469,23 +403,6 @@ mod tests {
         requester.end = 0;
         requester.references(1).unwrap();
         assert_eq!((requester.record.asked.len(), requester.record.handshakes.len()), (0, 0));
-    }
-
-    #[test]
-    fn datagrams_that_are_no_answers_are_passed_over_but_not_without_end() {
-        let far = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let manner =
-            Manner { to: far.local_addr().unwrap(), udp: true, size: 64, rate: 1_000.0, nanos: 1 };
-        let mut socket = Socket::open(&manner).unwrap();
-        let mut hear = |strange: usize| {
-            socket.send(&[b'?'; 64]).unwrap();
-            let (_, here) = far.recv_from(&mut [0; 64]).unwrap();
-            (0..strange).for_each(|_| assert!(far.send_to(b"strange", here).is_ok()));
-            far.send_to(&[b'?'; 64], here).unwrap();
-            socket.receive(&mut [b'?'; 64])
-        };
-        hear(STRANGE - 1).unwrap();
-        assert_eq!(hear(STRANGE).unwrap_err().to_string(), NOT_AN_ECHO);
     }
 
     #[test]

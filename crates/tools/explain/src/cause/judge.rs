@@ -14,6 +14,12 @@ use crate::evidence::Far;
 
 /// A cause is named if it has this share of the time, or the most of all.
 const NAMED: f64 = 0.2;
+/// What this host does to receive: a processor that is busy with interrupts, packets or programs
+/// makes all of them longer.
+const RECEIVING: [FlowStage; 4] =
+    [FlowStage::Softirq, FlowStage::StackIn, FlowStage::WakeUp, FlowStage::Preempted];
+/// One of these that has this share of their time is the cause by itself.
+const ALONE: f64 = 0.8;
 /// So many causes of a part are named at most.
 const MOST_NAMED: usize = 3;
 /// A stage is acquitted if no request has more of it than this share of a typical request.
@@ -82,8 +88,8 @@ pub struct CauseGroup {
     pub seen: Option<String>,
     /// What to do, for each of them.
     pub advice: Vec<CauseAdvice>,
-    /// What separates them, if there are several.
-    pub separates: Option<String>,
+    /// Commands that separate them, if there are several.
+    pub separates: Vec<String>,
 }
 
 /// A stage that is short in every request.
@@ -173,6 +179,22 @@ impl<'a> RequestPart<'a> {
         self.stages.iter().find(|(it, _)| *it == stage).map_or(0.0, |(_, us)| *us)
     }
 
+    /// What receives on this host, if it takes more of this than any other stage and no stage of it
+    /// does so alone: together that is one cause. `weight` is how much of a stage counts.
+    fn receiving(&self, weight: impl Fn(FlowStage, f64) -> f64) -> Option<Vec<(FlowStage, f64)>> {
+        let (ours, others): (Vec<_>, Vec<_>) =
+            self.stages.iter().copied().partition(|(stage, _)| RECEIVING.contains(stage));
+        let most = |of: &[(FlowStage, f64)]| {
+            of.iter().map(|(stage, us)| weight(*stage, *us)).fold(0.0, f64::max)
+        };
+        let others: Vec<_> =
+            others.into_iter().filter(|it| it.0 != FlowStage::Unaccounted).collect();
+        let sum: f64 = ours.iter().map(|(stage, us)| weight(*stage, *us)).sum();
+        let is_one =
+            sum > most(&others) && most(&others) > most(&ours) && most(&ours) < ALONE * sum;
+        is_one.then_some(ours)
+    }
+
     /// Its causes, by what it takes more than typical requests, if that is much.
     fn judge(&self, typical: Option<&Self>, facts: &Facts) -> PartVerdict {
         let total_us = self.total_us.max(1e-3);
@@ -182,12 +204,21 @@ impl<'a> RequestPart<'a> {
         let whole = total_us - beside.map_or(0.0, |it| it.total_us);
         let mut stages: Vec<(FlowStage, f64)> = self.stages.clone();
         stages.retain(|(stage, _)| *stage != FlowStage::Unaccounted);
+        let receiving = self.receiving(weight);
+        if receiving.is_some() {
+            stages.retain(|(stage, _)| !RECEIVING.contains(stage));
+        }
         stages.sort_by(|a, b| weight(b.0, b.1).total_cmp(&weight(a.0, a.1)));
+        let first = receiving.map(|stages| self.together(&stages, facts));
         let is_named = |(at, (stage, us)): &(usize, (FlowStage, f64))| {
-            *at == 0 || weight(*stage, *us) >= NAMED * whole
+            *at == 0 && first.is_none() || weight(*stage, *us) >= NAMED * whole
         };
-        let named = stages.into_iter().enumerate().filter(is_named).take(MOST_NAMED);
-        let causes = named.map(|(_, (stage, us))| self.group(stage, us, typical, facts));
+        let named = stages.into_iter().enumerate().filter(is_named);
+        let named = named.map(|(_, (stage, us))| {
+            let (causes, seen) = self.causes(stage, us, typical, facts);
+            self.group(causes, us, seen, facts)
+        });
+        let causes = first.iter().cloned().chain(named).take(MOST_NAMED);
         PartVerdict {
             requests: self.requests.len(),
             total_us: self.total_us,
@@ -196,8 +227,21 @@ impl<'a> RequestPart<'a> {
         }
     }
 
-    fn group(&self, stage: FlowStage, us: f64, beside: Option<&Self>, facts: &Facts) -> CauseGroup {
-        let (causes, seen) = self.causes(stage, us, beside, facts);
+    /// The stages that receive on this host, as one cause.
+    fn together(&self, stages: &[(FlowStage, f64)], facts: &Facts) -> CauseGroup {
+        let us = stages.iter().map(|(_, us)| us).sum();
+        let each = stages.iter().map(|(stage, us)| format!("{} {}", stage.name(), text::time(*us)));
+        let seen = each.collect::<Vec<_>>().join(", ");
+        self.group(vec![FlowCause::Receiving], us, Some(seen), facts)
+    }
+
+    fn group(
+        &self,
+        causes: Vec<FlowCause>,
+        us: f64,
+        seen: Option<String>,
+        facts: &Facts,
+    ) -> CauseGroup {
         let first = causes[0].side();
         let side = if causes.iter().all(|it| it.side() == first) { first } else { Side::Unknown };
         CauseGroup {

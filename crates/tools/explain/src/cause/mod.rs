@@ -13,7 +13,9 @@
 //!
 //! Of a part, the stages with most of the time are named, each with its cause. Where the data of
 //! this host fits several causes of one stage, all of them are named, with the command that
-//! separates them. Where stages account for less than 90 % of the time, nothing is named.
+//! separates them. What this host does to receive (softirq, stack, the wait for a processor) is one
+//! cause where only together it takes the most: the same busy processor makes all of it longer.
+//! Where stages account for less than 90 % of the time, nothing is named.
 //! A stage is acquitted only by the largest value that it has in any request.
 
 #[cfg(test)]
@@ -101,6 +103,8 @@ pub enum FlowCause {
     Softirq,
     /// This host's stack, receiving.
     StackIn,
+    /// Softirq, stack and the wait for a processor together, none of which is it alone.
+    Receiving,
     /// The program is woken and waits for a processor.
     WakeUp,
     /// The data is there and the program runs elsewhere.

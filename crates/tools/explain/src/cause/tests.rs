@@ -65,7 +65,7 @@ fn each_stage_that_has_one_cause_is_named_by_it() {
         let verdict = judged(alike(20, &[(stage, 300), (FlowStage::FarUnacked, 50)]), &FACTS);
         assert_eq!(causes(&verdict.typical), [[cause]], "{stage:?}");
         let group = &verdict.typical.causes[0];
-        assert_eq!((group.side, group.us, group.separates.is_none()), (side, 300.0, true));
+        assert_eq!((group.side, group.us, group.separates.is_empty()), (side, 300.0, true));
         assert!((group.share - 300.0 / 350.0).abs() < 1e-9, "{stage:?}");
     }
 }
@@ -210,9 +210,12 @@ fn far_time_is_the_way_only_if_the_least_round_trip_is_as_long() {
     datagrams.iter_mut().for_each(|it| it.tcp = None);
     let verdict = judged(datagrams, &FACTS);
     assert_eq!(verdict.typical.causes[0].causes.len(), 4);
-    let separates = verdict.typical.causes[0].separates.as_deref().unwrap();
-    assert!(separates.contains("on the far host: earmark explain -- PROGRAM"), "{separates}");
-    assert!(separates.contains("here: earmark probe HOST"), "{separates}");
+    let separates = &verdict.typical.causes[0].separates;
+    let there = "on the far host: earmark explain -- PROGRAM";
+    let here = "here, with requests back to back beside others: earmark explain HOST";
+    assert_eq!(separates[..3], [there, here, "here: earmark probe HOST"]);
+    let text = verdict.text();
+    assert!(text.contains(&format!(" or far-hold:\n  {there}\n  {here}\n")), "{text}");
 }
 
 #[test]
@@ -305,6 +308,29 @@ fn several_causes_of_one_part_are_named_by_their_share() {
         (FlowStage::StackIn, 10),
     ];
     assert_eq!(typical(&stages, &FACTS), [[FlowCause::Lock], [FlowCause::Computes]]);
+}
+
+#[test]
+fn parts_of_receiving_are_one_cause_where_each_is_less_than_another_stage() {
+    let of = |softirq, stack, wake_up, far| {
+        let stages = [
+            (FlowStage::Softirq, softirq),
+            (FlowStage::StackIn, stack),
+            (FlowStage::WakeUp, wake_up),
+            (FlowStage::FarUnacked, far),
+        ];
+        judged(alike(20, &stages), &FACTS).typical.causes
+    };
+    let first = |stages: &[super::CauseGroup]| stages[0].causes[0];
+    let all = of(60, 70, 80, 100);
+    assert_eq!((first(&all), all[0].us, all[0].side), (FlowCause::Receiving, 210.0, Side::Mine));
+    let seen = "softirq 60.0 us, stack, receiving 70.0 us, wake-up 80.0 us";
+    assert_eq!(all[0].seen.as_deref(), Some(seen));
+    // The far time is named beside it, and each part of the whole is named once.
+    assert_eq!((all.len(), all[1].us), (2, 100.0));
+    assert_eq!(first(&of(60, 70, 110, 100)), FlowCause::WakeUp);
+    assert_eq!(first(&of(9, 9, 90, 100)), FlowCause::Way);
+    assert_eq!(first(&of(20, 20, 30, 100)), FlowCause::Way);
 }
 
 #[test]

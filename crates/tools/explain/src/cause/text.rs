@@ -57,19 +57,16 @@ pub(super) fn advice(cause: FlowCause, facts: &Facts) -> CauseAdvice {
     CauseAdvice { cause, takes: filled(&text.takes, facts), costs: filled(&text.costs, facts) }
 }
 
-/// What separates causes that data of this host does not separate.
-pub(super) fn separates(causes: &[FlowCause], facts: &Facts) -> Option<String> {
-    if causes.len() < 2 {
-        return None;
-    }
-    let mut all: Vec<&str> = Vec::new();
-    for cause in causes {
-        let tells = of(*cause).tells.as_str();
+/// The commands that separate causes that data of this host does not separate.
+pub(super) fn separates(causes: &[FlowCause], facts: &Facts) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for cause in causes.iter().filter(|_| causes.len() > 1) {
+        let tells = filled(&of(*cause).tells, facts);
         if !all.contains(&tells) {
             all.push(tells);
         }
     }
-    Some(filled(&all.join("; "), facts))
+    all
 }
 
 fn filled(text: &str, facts: &Facts) -> String {
@@ -175,13 +172,15 @@ impl CauseGroup {
     fn to_do(&self) -> String {
         let names: Vec<String> = self.causes.iter().map(|cause| name(*cause)).collect();
         let names = names.join(" or ");
-        match (&self.separates, self.advice.as_slice()) {
-            (Some(separates), _) => format!("Which of {names}: {separates}.\n"),
-            (None, [advice, ..]) => {
-                let CauseAdvice { takes, costs, .. } = advice;
+        match (self.separates.as_slice(), self.advice.as_slice()) {
+            ([], []) => String::new(),
+            ([], [CauseAdvice { takes, costs, .. }, ..]) => {
                 format!("Against {names}: {takes}. It costs {costs}.\n")
             }
-            (None, []) => String::new(),
+            (separates, _) => {
+                let lines = separates.iter().map(|command| format!("  {command}\n"));
+                format!("Which of {names}:\n{}", lines.collect::<String>())
+            }
         }
     }
 }
