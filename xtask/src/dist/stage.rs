@@ -22,6 +22,7 @@ pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(super) const COMMAND: &str = "earmark";
 pub(super) const PROVIDER: &str = "earmark-provider";
 pub(super) const C_LIBRARY: &str = "earmark-capi";
+const PRELOAD: &str = "earmark-preload";
 
 /// How everything is compiled.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -108,7 +109,7 @@ impl Build {
 
     /// Compiles what packages have.
     pub(super) fn compile_native(&self) -> Result<()> {
-        let packages = ["-p", COMMAND, "-p", PROVIDER, "-p", C_LIBRARY];
+        let packages = ["-p", COMMAND, "-p", PROVIDER, "-p", C_LIBRARY, "-p", PRELOAD];
         match self.profile {
             Profile::Release => {
                 shell::run(self.cargo(&["build", "--release", "--target", GNU]).args(packages))
@@ -185,7 +186,11 @@ impl Build {
         let zsh = "share/zsh/vendor-completions/_earmark";
         self.place_command(Flavour::Native, &prefix, zsh)?;
         let built = self.built(Flavour::Native);
-        copy(&built.join("libearmark_fi.so"), &prefix.join("lib/earmark/libearmark-fi.so"))?;
+        for (built_as, name) in
+            [("libearmark_fi.so", "libearmark-fi.so"), ("libearmark_poll.so", "libearmark-poll.so")]
+        {
+            copy(&built.join(built_as), &prefix.join("lib/earmark").join(name))?;
+        }
         let places = Places { root: root.to_owned(), prefix: "/usr".into(), libraries: MULTIARCH };
         install::place(&self.source, &built, &places)
     }

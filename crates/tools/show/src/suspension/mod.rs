@@ -4,8 +4,8 @@
 //!
 //! Since Linux 6.13 a NAPI instance may leave its interrupts off for as long as a program finds
 //! packets by itself (`Documentation/networking/napi.rst`, *IRQ suspension*). It takes three
-//! settings of the [instance](Instance) and one of the [poller](Poller), an epoll object or an
-//! io_uring of the server:
+//! settings of the [instance](Instance) and one of the [poller](Poller), an epoll object of the
+//! server. An io_uring may poll (`IORING_REGISTER_NAPI`), but no kernel up to 7.3 suspends for it:
 //!
 //! - `irq-suspend-timeout`: for how long interrupts stay off at most;
 //! - `gro-flush-timeout` and `napi-defer-hard-irqs`: the timer that takes over when the program

@@ -95,6 +95,27 @@ fn packets_of_no_instance_are_not_held_against_a_device() {
 }
 
 #[test]
+fn nothing_is_suspended_for_an_io_uring() {
+    let ring = |usecs, prefer| Poller {
+        kind: PollerKind::IoUring,
+        busy_poll: Some(BusyPoll { usecs, budget: None, prefer }),
+        sockets: None,
+        napis: BTreeMap::new(),
+        ..poller(prefer)
+    };
+    for (ring, says) in [
+        (ring(50, true), "gro-flush-timeout at a time"),
+        (ring(50, false), "it polls, beside interrupts"),
+        (ring(0, false), "nor does it poll"),
+        (Poller { busy_poll: None, ..ring(0, false) }, "does not say"),
+    ] {
+        let verdict = elsewhere(&ring).verdict;
+        assert_eq!(verdict.state, SuspensionState::Impossible);
+        assert!(verdict.why.contains(says), "{}", verdict.why);
+    }
+}
+
+#[test]
 fn a_screen_says_what_was_counted() {
     let suspension = Suspension::of(&ready(), &[poller(true)], window(1_000, 10, Some(900)));
     let screen = lines(&[suspension], &[], Width::columns(80));

@@ -101,6 +101,9 @@ pub(super) fn of(poller: &Poller, instance: Option<&Instance>, window: Option<&W
 }
 
 fn without_instance(poller: &Poller) -> Verdict {
+    if poller.kind == PollerKind::IoUring {
+        return of_io_uring(poller);
+    }
     if poller.napis.is_empty() {
         return Verdict::new(
             SuspensionState::Impossible,
@@ -114,6 +117,21 @@ fn without_instance(poller: &Poller) -> Verdict {
     )
 }
 
+/// Of all kernels up to 7.3, none suspends for it: only `fs/eventpoll.c` calls `napi_suspend_irqs`.
+fn of_io_uring(poller: &Poller) -> Verdict {
+    let polls = match poller.busy_poll {
+        Some(BusyPoll { prefer: true, .. }) => {
+            "; between polls of its own they stay off for gro-flush-timeout at a time, where \
+             napi-defer-hard-irqs is set"
+        }
+        Some(BusyPoll { usecs: 1.., .. }) => "; it polls, beside interrupts",
+        Some(_) => "; nor does it poll (IORING_REGISTER_NAPI)",
+        None => "; how it polls, the kernel does not say (Linux 6.9 has)",
+    };
+    let why = format!("Linux suspends interrupts for epoll objects, not for an io_uring{polls}");
+    Verdict::new(SuspensionState::Impossible, why)
+}
+
 /// Where settings alone decide.
 fn settled(poller: &Poller, instance: &Instance) -> Option<Verdict> {
     if instance.irq_suspend_timeout_us.is_none() {
@@ -125,24 +143,14 @@ fn settled(poller: &Poller, instance: &Instance) -> Option<Verdict> {
         return Some(Verdict::new(SuspensionState::Impossible, why));
     }
     let Some(busy_poll) = poller.busy_poll else {
-        let why = match poller.kind {
-            PollerKind::Epoll => "the kernel has no EPIOCGPARAMS (Linux 6.9 has)",
-            PollerKind::IoUring => "the kernel does not say how this io_uring polls",
-        };
+        let why = "the kernel has no EPIOCGPARAMS (Linux 6.9 has)";
         return Some(Verdict::new(SuspensionState::Impossible, why));
     };
     let mut missing = instance.missing.clone();
     if !busy_poll.prefer {
-        let what = match poller.kind {
-            PollerKind::Epoll => {
-                "its epoll object does not prefer busy polling: the program sets that by \
-                 EPIOCSPARAMS, with prefer_busy_poll"
-            }
-            PollerKind::IoUring => {
-                "its io_uring does not prefer busy polling: the program sets that by \
-                 IORING_REGISTER_NAPI, with prefer_busy_poll"
-            }
-        };
+        let what = "its epoll object does not prefer busy polling: the program sets that by \
+                    EPIOCSPARAMS, with prefer_busy_poll; it does for a program that is started \
+                    with LD_PRELOAD=/usr/lib/earmark/libearmark-poll.so";
         missing.push(Missing { what: what.into(), fix: None });
     }
     (!missing.is_empty()).then(|| Verdict {
