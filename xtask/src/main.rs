@@ -10,6 +10,7 @@ mod header;
 mod install;
 mod kernel;
 mod mpi;
+mod page;
 mod peers;
 mod repo;
 mod shell;
@@ -45,6 +46,8 @@ enum Subcommands {
     Tidy,
     /// Makes the object that follows requests in the kernel; with --check says whether it is stale
     Bpf(bpf::Options),
+    /// Makes the page of one file: the engine in WebAssembly, its scripts, its styles
+    Page,
     /// Writes the header of the C API from its Rust; with --check says whether it is stale
     Header(header::Options),
     /// Installs the C API below a prefix: libraries, header, man pages, pkg-config
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Subcommands::Mpi => mpi::run(),
         Subcommands::Tidy => tidy::run(),
         Subcommands::Bpf(options) => bpf::run(&options),
+        Subcommands::Page => page::run(),
         Subcommands::Header(options) => header::run(&options),
         Subcommands::Install(options) => install::run(&options),
         Subcommands::Dist(options) => dist::run(&options),

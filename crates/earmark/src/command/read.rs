@@ -1,7 +1,7 @@
 //! `earmark read`: what pasted text, logs and reports of other machines say.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read, stdin};
+use std::io::{self, Read, stdin};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,17 +10,12 @@ use base::quantity::Unit;
 use clap::Args;
 
 use bench::options::number;
-use read::archive::{MOST_KEPT, is_compressed, is_tar, members, plain};
-use read::{
-    Input, InputKind, LARGEST, Options, ReadResult, is_capture, is_looked_at, read, screen,
-};
+use read::archive::{self, MOST_KEPT};
+use read::{Input, LARGEST, Options, is_looked_at, read, screen};
 use report::terminal::Width;
 use report::{json, outln};
 
 use super::show::{check, policies};
-
-/// So many bytes of a paste or a log are read.
-const MOST_BYTES: u64 = 64 << 20;
 
 #[derive(Args, Debug)]
 pub(crate) struct ReadArgs {
@@ -62,12 +57,12 @@ pub(crate) fn run(args: &ReadArgs) -> Result<ExitCode> {
     let width = Width::of_output();
     if let Some((name, policy)) = &policy {
         if answer.devices.is_empty() {
-            bail!("no device is in what was read; {}", expected(&answer));
+            bail!("no device is in what was read; {}", answer.expected());
         }
         return check::run(name, policy, &answer.devices, (!args.json).then_some(width));
     }
-    if is_nothing(&answer) {
-        bail!("nothing in it is recognised; {}", expected(&answer));
+    if answer.is_nothing() {
+        bail!("nothing in it is recognised; {}", answer.expected());
     }
     if args.json {
         json::print(&answer)?;
@@ -77,52 +72,19 @@ pub(crate) fn run(args: &ReadArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether no part of any input is known.
-fn is_nothing(answer: &ReadResult) -> bool {
-    answer.taken.iter().all(|taken| taken.kind == InputKind::Unknown) && answer.devices.is_empty()
-}
-
-/// What was expected, as the parts that are not recognised say.
-fn expected(answer: &ReadResult) -> String {
-    let remark = answer.taken.iter().find_map(|taken| taken.remark.clone());
-    remark.unwrap_or_else(|| "try: ethtool -c eth0 | earmark read -".into())
-}
-
 /// What is in a file, a directory, an archive, or on standard input.
 fn open(path: &Path) -> Result<Vec<Input>> {
     let name = path.display().to_string();
     if path == Path::new("-") {
-        return one(name, stdin().lock()).context("read standard input; paste, then type Ctrl-D");
+        return archive::inputs(name, stdin().lock())
+            .context("read standard input; paste, then type Ctrl-D");
     }
     let doing = || format!("read {name}; list what is there with: ls -l {name}");
     if fs::metadata(path).with_context(doing)?.is_dir() {
         return directory(path).with_context(doing);
     }
     let file = File::open(path).with_context(doing)?;
-    one(name.clone(), file).with_context(doing)
-}
-
-/// What a stream has, which may be compressed, and an archive.
-fn one(name: String, stream: impl Read) -> Result<Vec<Input>> {
-    let mut stream = BufReader::with_capacity(1 << 16, stream);
-    let mut start = Vec::new();
-    stream.by_ref().take(512).read_to_end(&mut start)?;
-    let is_packed = is_compressed(&start);
-    let whole = io::Cursor::new(start).chain(stream);
-    let mut stream = plain(whole)?;
-    let mut start = Vec::new();
-    stream.by_ref().take(512).read_to_end(&mut start)?;
-    if is_tar(&start) {
-        return Ok(members(io::Cursor::new(start).chain(stream))?);
-    }
-    if is_capture(&start) {
-        return Ok(vec![Input { name, bytes: start, is_of_report: false, left_off: 0 }]);
-    }
-    let mut bytes = start;
-    stream.by_ref().take(MOST_BYTES).read_to_end(&mut bytes)?;
-    // What is packed is not unpacked only to count it.
-    let left_off = if is_packed { 0 } else { io::copy(&mut stream, &mut io::sink())? };
-    Ok(vec![Input { name, bytes, is_of_report: false, left_off }])
+    archive::inputs(name.clone(), file).with_context(doing)
 }
 
 /// The files of a report in a directory, or all that are in it.

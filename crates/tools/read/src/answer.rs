@@ -26,6 +26,19 @@ pub struct ReadResult {
     pub notes: Vec<String>,
 }
 
+impl ReadResult {
+    /// Whether no part of any input is known.
+    pub fn is_nothing(&self) -> bool {
+        self.taken.iter().all(|taken| taken.kind == InputKind::Unknown) && self.devices.is_empty()
+    }
+
+    /// What was expected, as the parts that are not recognised say.
+    pub fn expected(&self) -> String {
+        let remark = self.taken.iter().find_map(|taken| taken.remark.clone());
+        remark.unwrap_or_else(|| "try: ethtool -c eth0 | earmark read -".into())
+    }
+}
+
 /// A part of an input, and what it was taken for.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Taken {

@@ -10,6 +10,7 @@ use lzma_rust2::XzReader;
 
 use crate::gather::Input;
 use crate::place::{LARGEST, is_looked_at};
+use crate::unknown::is_capture;
 
 /// No archive has more files.
 const MOST_FILES: usize = 1 << 20;
@@ -31,12 +32,12 @@ const OTHERS: [(&[u8], &str); 2] = [(b"BZh", "bzip2"), (&[0x28, 0xb5, 0x2f, 0xfd
 const USTAR: (usize, &[u8]) = (257, b"ustar");
 
 /// Whether bytes begin a compressed file.
-pub fn is_compressed(start: &[u8]) -> bool {
+fn is_compressed(start: &[u8]) -> bool {
     start.starts_with(&GZIP) || start.starts_with(&XZ)
 }
 
 /// Whether bytes begin an archive.
-pub fn is_tar(start: &[u8]) -> bool {
+fn is_tar(start: &[u8]) -> bool {
     let (at, magic) = USTAR;
     start.get(at..at + magic.len()) == Some(magic)
 }
@@ -45,7 +46,7 @@ pub fn is_tar(start: &[u8]) -> bool {
 ///
 /// # Errors
 /// If its beginning cannot be read.
-pub fn plain<'a>(mut file: impl BufRead + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
+fn plain<'a>(mut file: impl BufRead + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
     let start = file.fill_buf()?;
     for (magic, name) in OTHERS {
         if start.starts_with(magic) {
@@ -59,6 +60,39 @@ pub fn plain<'a>(mut file: impl BufRead + 'a) -> io::Result<Box<dyn BufRead + 'a
         () if start.starts_with(&XZ) => Box::new(BufReader::new(XzReader::new(file, true))),
         () => Box::new(file),
     })
+}
+
+/// So many bytes of a paste or a log are read.
+const MOST_OF_TEXT: u64 = 64 << 20;
+
+/// What a stream has, which may be compressed, and an archive.
+///
+/// # Errors
+/// If it cannot be read, or is no more what its beginning says.
+pub fn inputs(name: String, stream: impl Read) -> io::Result<Vec<Input>> {
+    let mut stream = BufReader::with_capacity(1 << 16, stream);
+    let start = beginning(&mut stream)?;
+    let is_packed = is_compressed(&start);
+    let mut stream = plain(io::Cursor::new(start).chain(stream))?;
+    let start = beginning(&mut stream)?;
+    if is_tar(&start) {
+        return members(io::Cursor::new(start).chain(stream));
+    }
+    if is_capture(&start) {
+        return Ok(vec![Input { name, bytes: start, is_of_report: false, left_off: 0 }]);
+    }
+    let mut bytes = start;
+    stream.by_ref().take(MOST_OF_TEXT).read_to_end(&mut bytes)?;
+    // What is packed is not unpacked only to count it.
+    let left_off = if is_packed { 0 } else { io::copy(&mut stream, &mut io::sink())? };
+    Ok(vec![Input { name, bytes, is_of_report: false, left_off }])
+}
+
+/// As much as says what a stream is.
+fn beginning(stream: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    stream.by_ref().take(512).read_to_end(&mut start)?;
+    Ok(start)
 }
 
 /// The files of an archive that are looked at, each with its path.

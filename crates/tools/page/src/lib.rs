@@ -1,0 +1,24 @@
+//! The engine of the page: what a browser asks, and what it gets.
+//!
+//! # Theory of operation
+//!
+//! ```text
+//! page.ts ─▶ engine.ts ─▶ worker.ts ─▶ abi ─▶ Engine::ask, Engine::feed ─▶ paste, ...
+//!            (a promise)   (a thread)   (bytes in linear memory)
+//! ```
+//!
+//! `cargo xtask page` compiles this crate for `wasm32-unknown-unknown` and puts it, with scripts
+//! of `web/`, into one HTML file. A request is JSON ([`Ask`]), and so is its answer. Bytes of files
+//! come piece by piece between two requests. All that the page says is made by the crates that the
+//! commands use; the scripts have no sentence, parser or model of their own.
+//!
+//! An engine serves one worker. If it panics the worker ends, and the page starts another one.
+
+#![deny(unsafe_code)]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
+mod abi;
+mod engine;
+mod paste;
+
+pub use engine::{Ask, Engine};

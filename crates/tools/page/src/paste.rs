@@ -1,0 +1,61 @@
+//! The tab Paste: what `earmark read` says of texts and files.
+
+use read::archive::inputs;
+use read::{Options, read, screen};
+use report::terminal::Width;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// So many bytes of a file are kept; more are counted.
+const MOST_BYTES: usize = 512 << 20;
+
+/// What the user says beside the files.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct PasteOptions {
+    driver: Option<String>,
+    device: Option<String>,
+    seconds: Option<f64>,
+    /// Columns of a line of the answer.
+    columns: usize,
+}
+
+/// A file so far.
+#[derive(Debug, Default)]
+struct PastedFile {
+    name: String,
+    bytes: Vec<u8>,
+}
+
+/// Files so far.
+#[derive(Debug, Default)]
+pub(crate) struct Paste {
+    files: Vec<PastedFile>,
+}
+
+impl Paste {
+    pub(crate) fn begin(&mut self, name: String) {
+        self.files.push(PastedFile { name, bytes: Vec::new() });
+    }
+
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        if let Some(file) = self.files.last_mut() {
+            let room = MOST_BYTES.saturating_sub(file.bytes.len());
+            file.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        }
+    }
+
+    pub(crate) fn answer(&mut self, options: PasteOptions) -> Result<Value, String> {
+        let mut all = Vec::new();
+        for PastedFile { name, bytes } in std::mem::take(&mut self.files) {
+            let what = format!("read {name}");
+            all.extend(inputs(name, &bytes[..]).map_err(|error| format!("{what}: {error}"))?);
+        }
+        let PasteOptions { driver, device, seconds, columns } = options;
+        let answer = read(&all, &Options { driver, device, seconds });
+        if answer.is_nothing() {
+            return Err(format!("nothing in it is recognised; {}", answer.expected()));
+        }
+        Ok(json!({ "text": screen(&answer, Width::columns(columns)) }))
+    }
+}
