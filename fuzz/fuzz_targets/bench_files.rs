@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/tools/bench/tests/support/mod.rs"]
+#[path = "../../crates/tools/worlds/tests/support/mod.rs"]
 mod support;
 
 fuzz_target!(|bytes: &[u8]| support::files::replay(bytes));

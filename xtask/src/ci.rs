@@ -24,8 +24,9 @@ const BARE_CRATES: [&str; 6] = [
 /// What has to work in a browser beside those.
 const INFER: [&str; 1] = ["earmark-infer"];
 
-/// What has records of devices, and says what they mean: in a browser as well.
-const RECORDS: [&str; 3] = ["earmark-device", "earmark-show", "earmark-read"];
+/// What has records of devices and says what they mean, and experiments in the model: in a browser
+/// as well.
+const RECORDS: [&str; 4] = ["earmark-device", "earmark-show", "earmark-read", "earmark-bench"];
 
 /// What is checked for which targets beside this machine's: the pure crates for machines without an
 /// operating system and for browsers, the command for the C library of the tarball.

@@ -29,7 +29,7 @@ use crate::tour::TourArgs;
 use bench::experiment::Experiment;
 use bench::options::{ExperimentOptions, NicOptions, duration, number};
 use bench::scenario;
-use bench::sweep::ShardArgs;
+use bench::shard::ShardArgs;
 use bench::world::WorldKind;
 use lab::kernel::Suite;
 use probe::echo::EchoArgs;

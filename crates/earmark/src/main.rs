@@ -20,10 +20,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
-use bench::{agent, scenario};
+use bench::scenario::Scenario;
 use cli::{Command, LabCommand};
 use report::names::did_you_mean;
 use report::{errln, outln, output};
+use sys::files::read_text;
+use worlds::agent;
 
 fn main() -> ExitCode {
     let code = output::while_read(|| run(command_line::read().command)).unwrap_or_else(|error| {
@@ -132,12 +134,13 @@ fn no_page(name: &str, within: &clap::Command) -> String {
 
 fn scenarios(name: Option<&str>) -> Result<()> {
     if let Some(name) = name {
-        let scenario = scenario::Scenario::find(name)?;
+        let text = Scenario::text(name, read_text)?;
+        let scenario = Scenario::parse_named(name, &text)?;
         outln!("{}\n\n{}", scenario.title, scenario.description.trim());
         return Ok(());
     }
-    for (name, text) in scenario::Scenario::built_in() {
-        outln!("{name:<8} {}", scenario::Scenario::parse(text)?.title);
+    for (name, text) in Scenario::built_in() {
+        outln!("{name:<8} {}", Scenario::parse(text)?.title);
     }
     Ok(())
 }

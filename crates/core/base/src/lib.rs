@@ -26,6 +26,7 @@
 //! | [`distribution`] | the same as results have them; its feature `serde` reads and writes it |
 //! | [`quantiles`] | the figures of a distribution that are printed |
 //! | [`quantity`] | numbers with units, read from text |
+//! | [`waiting`] | how a thread waits for a moment |
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -38,3 +39,4 @@ pub mod quantiles;
 pub mod quantity;
 pub mod time;
 pub mod times;
+pub mod waiting;

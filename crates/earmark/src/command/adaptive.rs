@@ -8,9 +8,9 @@ use serde::Serialize;
 use sys::privilege::become_capable;
 
 use bench::environment::{Environment, VIRTUAL};
-use bench::world::adaptive::{Change, Decider};
 use report::{json, outln};
 use traffic::Traffic;
+use worlds::adaptive::{Change, Decider};
 
 #[derive(Args, Debug)]
 pub(crate) struct AdaptiveArgs {
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &AdaptiveArgs) -> Result<()> {
     }
     if args.json {
         let environment =
-            Environment { privilege: privilege.to_string(), ..Environment::read(VIRTUAL) };
+            Environment { privilege: privilege.to_string(), ..worlds::environment::read(VIRTUAL) };
         json::print(&AdaptiveComparison { environment, traffic: compared })?;
     }
     Ok(())

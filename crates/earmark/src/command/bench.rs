@@ -14,12 +14,14 @@ use bench::histogram;
 use bench::measurement::Measurement;
 use bench::scenario::{Run, Scenario};
 use bench::slice::MissingProgram;
-use bench::sweep::Merged;
-use bench::turns::{PlayedRuns, Turns};
-use bench::world::{WorldKind, setup};
+use bench::turns::Turns;
+use bench::world::WorldKind;
 use report::progress::Progress;
 use report::terminal::Width;
 use report::{TradeoffChart, TradeoffPoint, errln, json, outln};
+use sys::files::read_text;
+use worlds::sweep::{Merged, PlayedRuns};
+use worlds::{Terminal, setup};
 
 /// What `--scenario NAME --json` prints.
 #[derive(Debug, Serialize)]
@@ -40,14 +42,15 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     args.options.check_taken(&uses)?;
     let turns = Turns::of_runs(&runs, args.world)?;
     check(args, &runs, &turns)?;
-    let privilege = WorldKind::privilege(turns.iter().map(Turns::world))?;
+    let privilege = worlds::privilege(turns.iter().map(Turns::world))?;
     ctrl_c::watch().context("take signals")?;
     let progress = Progress::new(args.output.json);
-    let open = |(run, turns): (&Run, &Turns<'_>)| compare::open(turns.world(), &run.nic, privilege);
+    let caller = Terminal(&progress);
+    let open = |(run, turns): (&Run, &Turns<'_>)| worlds::open(turns.world(), &run.nic, privilege);
     if let Some(shard) = args.shard.shard {
         let mut played = Vec::new();
         for (run, turns) in runs.iter().zip(&turns) {
-            played.push(turns.play(shard, || open((run, turns)), &progress)?);
+            played.push(turns.play(shard, || open((run, turns)), &caller)?);
             // Half of a shard is none.
             ctrl_c::check()?;
         }
@@ -56,7 +59,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     }
     let (mut outcomes, mut left_out) = (Vec::new(), Vec::new());
     for each in runs.iter().zip(&turns) {
-        let comparison = match compare::run(each.1, open(each)?, &progress) {
+        let comparison = match compare::run(each.1, open(each)?, &caller) {
             Err(error) if runs.len() > 1 && error.is::<MissingProgram>() => {
                 left_out.push(format!("{} is left out: {error:#}", each.0.experiment.name()));
                 errln!("{}\n", left_out.last().map_or("", String::as_str));
@@ -189,7 +192,7 @@ fn print_histograms(comparison: &Comparison, width: Width) {
 
 /// The text of the scenario, if there is one.
 fn inputs(args: &BenchArgs) -> Result<BTreeMap<String, String>> {
-    let read = |name: &String| Ok((SCENARIO.to_owned(), Scenario::text(name)?));
+    let read = |name: &String| Ok((SCENARIO.to_owned(), Scenario::text(name, read_text)?));
     args.scenario.iter().map(read).collect()
 }
 

@@ -7,13 +7,13 @@ use anyhow::{Context, Result};
 use clap::Args;
 use sys::privilege::become_capable;
 
-use bench::calibrate::{self, Calibration};
 use bench::ratio::Spread;
 use report::progress::Progress;
 use report::shell::quoted;
 use report::terminal::{Table, Width, number};
 use report::{json, outln};
 use sys::files::{self, writable};
+use worlds::calibrate::{self, Calibration};
 
 #[derive(Args, Debug)]
 pub(crate) struct CalibrateArgs {

@@ -20,12 +20,12 @@ use bench::applicability::Use;
 use bench::experiment::USUAL_SETTING;
 use bench::options::NicOptions;
 use bench::world::WorldKind;
-use bench::world::live::Live;
-use bench::world::setup;
-use bench::world::virtual_lab::{self, PortChange};
 use clap::Args;
 use report::errln;
 use report::shell::quoted;
+use worlds::live::Live;
+use worlds::setup;
+use worlds::virtual_lab::{self, PortChange};
 
 /// The time in which programs run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

@@ -9,12 +9,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
-use bench::sweep::{
-    self, Merged, OpenedFile, Partial, Results, Shard, ShardFile, ShardPosition, Sweep,
-};
+use bench::shard::Shard;
 use report::{json, outln};
 use serde::Serialize;
 use sys::files;
+use worlds::sweep::{self, Merged, OpenedFile, Partial, Results, ShardFile, ShardPosition, Sweep};
 
 use super::mx::{MxCommand, soak};
 use super::{bench as comparison, reproduce};

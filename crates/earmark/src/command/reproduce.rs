@@ -9,9 +9,8 @@ use clap::Args;
 use sys::files;
 
 use super::merge::{Merging, print_shard};
+use bench::shard::ShardArgs;
 use bench::suggestions::SuggestedValues;
-use bench::sweep::{Merged, ShardArgs};
-use bench::turns::PlayedRuns;
 use report::progress::Progress;
 use report::terminal::{Table, Width};
 use report::{json, outln};
@@ -21,6 +20,8 @@ use reproduce::outcome::{Outcome, PartOutcome, SeedOutcome};
 use reproduce::page;
 use reproduce::seed::Seed;
 use reproduce::{Runs, Terms};
+use worlds::sweep::Merged;
+use worlds::sweep::PlayedRuns;
 
 #[derive(Args, Debug)]
 pub(crate) struct ReproduceArgs {

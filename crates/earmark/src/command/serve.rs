@@ -10,8 +10,8 @@ use sys::signals::{ENDING, register};
 use bench::applicability::{HostKind, Use};
 use bench::experiment::USUAL_SETTING;
 use bench::options::NicOptions;
-use bench::world::served::Served;
-use bench::world::setup;
+use worlds::served::Served;
+use worlds::setup;
 
 /// Serves the NIC until a signal ends it.
 pub(crate) fn run(sockets: [&Path; 2], options: &NicOptions) -> Result<()> {

@@ -369,11 +369,11 @@ fn in_world(args: &TuneArgs, world: WorldKind, goal: &Goal) -> Result<Recommenda
         "both" => Ports::Both,
         other => bail!("our NIC has the ports a0 and b0 (and `both`), not {other}"),
     };
-    let privilege = WorldKind::privilege([world])?;
+    let privilege = worlds::privilege([world])?;
     let nic = NicOptions { ports: Some(ports), ..NicOptions::default() };
     // As many as `bench` has.
     let _: Clients = args.clients.to_string().parse().map_err(|why| anyhow!("{why}"))?;
-    let world = bench::compare::open(world, &nic, privilege)?;
+    let world = worlds::open(world, &nic, privilege)?;
     let Text(present) = args.strategy;
     let world = TunedWorld::new(world, args.workload, args.options(), args.clients, present);
     let space = args.space(&world.state(), false)?;

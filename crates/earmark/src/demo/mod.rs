@@ -24,17 +24,19 @@ use sys::privilege::{Privilege, become_capable};
 use crate::cli::DemoArgs;
 use agreement::Agreement;
 use bench::attempt::{CellRounds, attempt, refuse_nothing};
+use bench::environment::MODEL;
 use bench::experiment::Experiment;
 use bench::measurement::{Measurement, Round, Rounds};
 use bench::options::{ExperimentOptions, NicOptions, Text};
 use bench::world::World;
-use bench::world::live::Live;
 use bench::world::model::ModelWorld;
 use report::progress::Progress;
 use report::terminal::Width;
 use report::{self, json, outln};
 use sys::ctrl_c;
 use sys::files::{self, writable};
+use worlds::Terminal;
+use worlds::live::Live;
 
 /// What the bulk flow writes at a time. Linux makes one large segment of what is written, and a
 /// cable without a rate carries its frames back to back: the less is written, the more interrupts
@@ -145,7 +147,7 @@ fn in_model(args: &DemoArgs) -> Result<Findings> {
     let machine = args.machine.clone().unwrap_or_else(|| MODEL_MACHINE.to_owned());
     let options =
         NicOptions { mark: args.mark.clone(), machine: Some(machine), ..NicOptions::default() };
-    let world = ModelWorld::new(&options)?;
+    let world = ModelWorld::new(&options, worlds::environment::read(MODEL))?;
     let slice = (MODEL_CHUNK_BYTES, MODEL_WARMUP_S, MODEL_S);
     let alone = measure(&world, &STRATEGIES, Experiment::TcpRr, slice, |_| false)?;
     let both = measure(&world, &STRATEGIES, Experiment::Mixed, slice, |_| false)?;
@@ -217,13 +219,14 @@ fn measure(
     };
     let mut cases: Vec<CellRounds> = settings.iter().map(|_| CellRounds::default()).collect();
     let progress = Progress::new(false);
+    let caller = Terminal(&progress);
     for round in 0.. {
         progress.start(settings.len() as u64);
         let mut measured = Vec::new();
         for (setting, case) in settings.iter().zip(&mut cases) {
             progress.step(&format!("{}, {setting}", experiment.name()));
             let plan = experiment.plan(&options, None, u64::from(round) + 1);
-            let Some(came) = attempt(world, &plan, *setting, None)? else { break };
+            let Some(came) = attempt(&caller, world, &plan, *setting, None)? else { break };
             measured.push(came.as_ref().ok().map(Round::of));
             case.keep(round, came);
         }

@@ -27,13 +27,14 @@ use sys::privilege::become_capable;
 use crate::command::merge::{Merging, print_shard};
 use bench::environment::{Environment, VIRTUAL};
 use bench::options::{NicOptions, Ports, Text};
-use bench::sweep::{Merged, Results, Shard, ShardArgs};
+use bench::shard::{Shard, ShardArgs};
 use bench::world::World;
-use bench::world::live::Live;
 use probe::prober::{EchoKind, Prober};
 use probe::recording::{self, Origin};
 use probe::run::{self, Limits};
 use report::{errln, json, outln};
+use worlds::live::Live;
+use worlds::sweep::{Merged, Results};
 
 /// Addresses of hosts a and b.
 const NEAR: Ipv4Addr = ipv4(1);
@@ -209,7 +210,9 @@ fn scored(args: &BlindArgs, shard: Shard) -> Result<Scored> {
             live.finish()?;
             Some(environment)
         }
-        (None, BlindWorld::Virtual) if args.replay.is_none() => Some(Environment::read(VIRTUAL)),
+        (None, BlindWorld::Virtual) if args.replay.is_none() => {
+            Some(worlds::environment::read(VIRTUAL))
+        }
         _ => None,
     };
     Ok(Scored { environment, scores })

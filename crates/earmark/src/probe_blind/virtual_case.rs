@@ -12,8 +12,8 @@ use nic::moderation::Moderation;
 
 use super::{FAR, NEAR, bulk};
 use bench::options::{NicOptions, Text};
-use bench::world::virtual_lab::{self, PortChange, Program};
 use probe::recording;
+use worlds::virtual_lab::{self, PortChange, Program};
 
 /// The number of the prober among the commands.
 const PROBER: u32 = 2;

@@ -20,7 +20,7 @@ fn measurement(setting: &str) -> Measurement {
         mean: 31_415.9,
         exact: true,
     };
-    let mut environment = Environment::read("live");
+    let mut environment = Environment::of("live");
     environment.cpu_model = "a processor of 128 cores at 2.25 GHz".into();
     environment.link = "1000 Mbit/s, 50 us, no loss".into();
     Measurement {

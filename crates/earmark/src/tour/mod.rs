@@ -18,10 +18,10 @@ use tune::peer::Code;
 
 use crate::command::lab::{outlive_sigint, run_shell};
 use bench::options::NicOptions;
-use bench::world::live::Live;
 use report::outln;
 use report::terminal::Width;
 use steps::{FAR, STEPS, STRATEGY, Step};
+use worlds::live::Live;
 
 #[derive(Args, Debug)]
 pub(crate) struct TourArgs {

@@ -6,7 +6,7 @@
 
 use crate::error::LabError;
 use crate::host::Host;
-use crate::station::Station;
+use crate::station::{self, Station};
 use crate::tap::Tap;
 use sys::netlink::{LinkSettings, Netlink};
 
@@ -15,14 +15,6 @@ const MIN_MTU: u32 = 1280;
 
 /// The largest MTU of a TAP device.
 const MAX_MTU: u32 = 65_521;
-
-/// The most hosts that have a letter each.
-pub const MAX_HOSTS: usize = 26;
-
-/// The names of the first `count` hosts: `a`, `b`, and so on, at most [`MAX_HOSTS`].
-pub fn names(count: usize) -> Vec<String> {
-    ('a'..='z').take(count).map(String::from).collect()
-}
 
 /// What a lab looks like.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +33,7 @@ impl Default for LabSettings {
     /// Hosts `a` and `b`, one queue each, the MTU and the queue length of a usual Ethernet
     /// interface.
     fn default() -> Self {
-        Self { names: names(2), queues: 1, mtu: 1500, tx_queue_len: 1000 }
+        Self { names: crate::names(2), queues: 1, mtu: 1500, tx_queue_len: 1000 }
     }
 }
 
@@ -99,7 +91,7 @@ fn plug(host: &Host, station: &Station, settings: &LabSettings) -> Result<Tap, L
             tx_queue_len: Some(settings.tx_queue_len),
             ..LinkSettings::default()
         };
-        station.join(&netlink, &link)?;
+        station::join(station, &netlink, &link)?;
         Ok(tap)
     })?
 }

@@ -69,4 +69,5 @@ pub mod tap;
 pub mod wait;
 
 pub use error::LabError;
-pub use lab::{Lab, LabSettings, MAX_HOSTS, check_mtu, names};
+pub use lab::{Lab, LabSettings, check_mtu};
+pub use network::station::{MAX_HOSTS, names};

@@ -1,87 +1,24 @@
-//! Who is who on Earmark's wire.
-//!
-//! The stations of a lab are numbered from 1. The number decides every address, so that a capture
-//! can be read without a table: station 1 is `10.9.0.1`, `fd09::1` and `02:00:00:00:00:0a`, station
-//! 2 ends in 2, 2 and `0b`. The MAC addresses are locally administered; the networks are private
-//! ones.
+//! Who is who on the wire of a lab, and how a host becomes one of them.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-use serde::{Deserialize, Serialize};
+pub use network::station::{IPV4_PREFIX, IPV6_PREFIX, Station, ipv4};
 use sys::netlink::{LinkSettings, Netlink, NetlinkError};
 
-/// Prefix length of the IPv4 network that all stations share.
-pub const IPV4_PREFIX: u8 = 24;
-
-/// Prefix length of the IPv6 network that all stations share.
-pub const IPV6_PREFIX: u8 = 64;
-
-/// The IPv4 address of the station with this number.
-pub const fn ipv4(number: u8) -> Ipv4Addr {
-    Ipv4Addr::new(10, 9, 0, number)
-}
-
-/// A host as its peers see it: its name and its addresses.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Station {
-    /// The name of the host.
-    pub name: String,
-    /// The Ethernet address of its interface.
-    pub mac: [u8; 6],
-    /// Its IPv4 address, in a network of [`IPV4_PREFIX`] bits.
-    pub ipv4: Ipv4Addr,
-    /// Its IPv6 address, in a network of [`IPV6_PREFIX`] bits.
-    pub ipv6: Ipv6Addr,
-}
-
-impl Station {
-    /// The station with this name and number.
-    ///
-    /// # Panics
-    ///
-    /// If `number` is not in `1..=200`.
-    pub fn new(name: &str, number: u8) -> Self {
-        assert!((1..=200).contains(&number), "station numbers are 1 to 200, not {number}");
-        Self {
-            name: name.to_owned(),
-            mac: [0x02, 0, 0, 0, 0, 0x09 + number],
-            ipv4: ipv4(number),
-            ipv6: Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, 0, number.into()),
+/// Makes the interface of `station` a part of its network: configured, up and addressed. A kernel
+/// without IPv6 is no error: IPv4 alone still makes a lab.
+pub(crate) fn join(
+    station: &Station,
+    netlink: &Netlink,
+    settings: &LinkSettings,
+) -> Result<(), NetlinkError> {
+    let interface = station.interface();
+    netlink.configure(&interface, settings)?;
+    netlink.silence_ipv6(&interface)?;
+    netlink.up(&interface)?;
+    for (ip, prefix) in station.addresses() {
+        match netlink.add_address(&interface, ip, prefix) {
+            Err(error) if ip.is_ipv6() && error.is_no_ipv6() => {}
+            outcome => outcome?,
         }
     }
-
-    /// The stations of hosts with these names, numbered in their order; at most 200.
-    pub fn all(names: &[String]) -> Vec<Self> {
-        (1..=200).zip(names).map(|(number, name)| Self::new(name, number)).collect()
-    }
-
-    /// The name of its interface: `a0` for host `a`.
-    pub fn interface(&self) -> String {
-        format!("{}0", self.name)
-    }
-
-    /// Its IP addresses, each with the length of its prefix.
-    pub fn addresses(&self) -> [(IpAddr, u8); 2] {
-        [(self.ipv4.into(), IPV4_PREFIX), (self.ipv6.into(), IPV6_PREFIX)]
-    }
-
-    /// Makes its interface a part of its network: configured, up and addressed. A kernel without
-    /// IPv6 is no error: IPv4 alone still makes a lab.
-    pub(crate) fn join(
-        &self,
-        netlink: &Netlink,
-        settings: &LinkSettings,
-    ) -> Result<(), NetlinkError> {
-        let interface = self.interface();
-        netlink.configure(&interface, settings)?;
-        netlink.silence_ipv6(&interface)?;
-        netlink.up(&interface)?;
-        for (ip, prefix) in self.addresses() {
-            match netlink.add_address(&interface, ip, prefix) {
-                Err(error) if ip.is_ipv6() && error.is_no_ipv6() => {}
-                outcome => outcome?,
-            }
-        }
-        Ok(())
-    }
+    Ok(())
 }

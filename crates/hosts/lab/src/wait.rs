@@ -7,13 +7,12 @@
 //! deadlines were overshot, is reported with every result: a hold of 75 us that lasts 120 us is the
 //! machine's doing, not the strategy's.
 
-use std::fmt;
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::str::FromStr;
 
 use base::time::{Duration, Instant};
 use base::times::Times;
+pub use base::waiting::Waiting;
 use rustix::event::epoll;
 
 use sys::clock;
@@ -24,43 +23,6 @@ const LAST_STRETCH: Duration = Duration::from_micros(150);
 
 /// The longest overshoot that is distinguished, in nanoseconds.
 const MAX_OVERSHOOT_NS: u64 = 1_000_000_000;
-
-/// How a thread waits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Waiting {
-    /// Sleep until a frame comes or the deadline is there.
-    #[default]
-    Sleep,
-    /// Sleep, but spin for the last 150 us before a deadline: holds are exact, and an idle NIC
-    /// costs nothing.
-    Precise,
-    /// Never sleep: a core for the NIC.
-    Spin,
-}
-
-impl Waiting {
-    const ALL: [(Self, &'static str); 3] =
-        [(Self::Sleep, "sleep"), (Self::Precise, "precise"), (Self::Spin, "spin")];
-}
-
-impl fmt::Display for Waiting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name =
-            Self::ALL.iter().find(|(waiting, _)| waiting == self).map_or("", |(_, name)| name);
-        f.write_str(name)
-    }
-}
-
-impl FromStr for Waiting {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.iter().find(|(_, name)| *name == text).map(|(waiting, _)| *waiting);
-        found.ok_or_else(|| {
-            format!("no way to wait is called `{text}`; there are sleep, precise, spin")
-        })
-    }
-}
 
 /// Waits for file descriptors and deadlines, and records by how much it was late.
 pub(crate) struct Waiter {

@@ -5,18 +5,19 @@
 //! $ cargo run --release -p earmark-bench --example own_strategy
 //! ```
 
-use bench::compare::{open, run};
+use bench::compare::run;
+use bench::environment::Environment;
 use bench::experiment::Experiment;
 use bench::options::{ExperimentOptions, NicOptions, Text};
 use bench::scenario::Run;
 use bench::turns::Turns;
 use bench::world::WorldKind;
+use bench::world::model::ModelWorld;
 use nic::descriptor::Descriptor;
 use nic::moderation::{
     BoxedModerator, Interrupt, Moderation, Moderator, ModeratorFactory, Reason, Unseen,
 };
 use nic::time::{Duration, Instant};
-use report::progress::Progress;
 
 const WAIT: Duration = Duration::from_micros(20);
 
@@ -66,9 +67,9 @@ fn main() -> anyhow::Result<()> {
     let options = ExperimentOptions { compare, duration: Some(0.1), ..Default::default() };
     let (experiment, nic) = (Experiment::Mixed, NicOptions::default());
     let asked = Run { experiment, world: None, nic, options };
-    let world = open(WorldKind::Model, &asked.nic, None)?;
+    let world = ModelWorld::new(&asked.nic, Environment::of("model"))?;
     let turns = Turns::new(&asked, WorldKind::Model, 0)?;
-    let ratios = run(&turns, world, &Progress::new(true))?.ratios;
+    let ratios = run(&turns, Box::new(world), &())?.ratios;
     for ratio in ratios.iter().filter(|ratio| ratio.to == "disabled") {
         println!(
             "{}: {} is {:.2} times {}",

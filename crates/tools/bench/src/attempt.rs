@@ -4,10 +4,10 @@ use anyhow::Result;
 use nic::moderation::Moderation;
 use workload::Counter;
 
+use crate::caller::Caller;
 use crate::experiment::Plan;
 use crate::slice::{NotMeasured, Part, PortRecord, Slice};
 use crate::world::World;
-use sys::ctrl_c;
 
 /// The rounds of one cell.
 #[derive(Default)]
@@ -28,21 +28,22 @@ impl CellRounds {
     }
 }
 
-/// Plays one round. One in which nothing was measured is marked, and costs the others nothing; a
-/// Ctrl-C that is watched ends it, or lets it not begin, and nothing came of it.
+/// Plays one round. One in which nothing was measured is marked, and costs the others nothing. If
+/// the user has asked to end, it does not begin, or nothing came of it.
 pub fn attempt(
+    caller: &dyn Caller,
     world: &dyn World,
     plan: &Plan,
     moderation: Moderation,
     change_to: Option<Moderation>,
 ) -> Result<Option<Result<Slice, NotMeasured>>> {
-    if ctrl_c::is() {
+    if caller.check().is_err() {
         return Ok(None);
     }
     match world.round(plan, moderation, change_to) {
         Ok(slice) => Ok(Some(refuse_silence(plan, &slice).map(|()| slice))),
         // It reaches agents as well.
-        Err(_) if ctrl_c::is() => Ok(None),
+        Err(_) if caller.check().is_err() => Ok(None),
         Err(error) if error.is::<NotMeasured>() => {
             Ok(Some(Err(NotMeasured(report::output::message(&error)))))
         }

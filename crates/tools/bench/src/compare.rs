@@ -7,21 +7,17 @@
 use anyhow::{Context, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
-use sys::privilege::Privilege;
 
 use crate::attempt::{CellRounds, refuse_nothing};
+use crate::caller::Caller;
 use crate::experiment::{Crowd, MxTerms};
 use crate::measurement::{Measurement, Round, Rounds};
 use crate::one_way;
-use crate::options::{NicOptions, Text};
+use crate::options::Text;
 use crate::ratio::Spread;
-use crate::sweep::Shard;
+use crate::shard::Shard;
 use crate::turns::{Played, Turns};
-use crate::world::live::Live;
-use crate::world::model::ModelWorld;
-use crate::world::virtual_time::Virtual;
-use crate::world::{World, WorldKind};
-use report::progress::Progress;
+use crate::world::World;
 
 /// What `earmark bench` returns, and `--json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -110,26 +106,9 @@ pub struct Ratio {
     pub spread: Spread,
 }
 
-/// Opens a world of two hosts; all but the model make some, by `privilege`.
-///
-/// # Errors
-/// If the world cannot be made as `nic` says.
-pub fn open(
-    world: WorldKind,
-    nic: &NicOptions,
-    privilege: Option<Privilege>,
-) -> Result<Box<dyn World>> {
-    let right = || privilege.context("this world makes hosts, which takes the right to");
-    Ok(match world {
-        WorldKind::Model => Box::new(ModelWorld::new(nic)?),
-        WorldKind::Live => Box::new(Live::start(2, nic, right()?)?),
-        WorldKind::Virtual => Box::new(Virtual::new(nic, right()?)?),
-    })
-}
-
 /// Plays all of `turns` in `world`, and ends it.
-pub fn run(turns: &Turns<'_>, world: Box<dyn World>, progress: &Progress) -> Result<Comparison> {
-    of(turns, turns.play(Shard::WHOLE, || Ok(world), progress)?)
+pub fn run(turns: &Turns<'_>, world: Box<dyn World>, caller: &dyn Caller) -> Result<Comparison> {
+    of(turns, turns.play(Shard::WHOLE, || Ok(world), caller)?)
 }
 
 /// Sums up what has been played of `turns`.
@@ -199,6 +178,7 @@ mod tests {
     use super::*;
     use crate::environment::Environment;
     use crate::slice::NicRecord;
+    use crate::world::WorldKind;
     use crate::world::fake::{self, Fake};
     use base::distribution::Distribution;
     use nic::moderation::Moderation;
@@ -214,9 +194,9 @@ mod tests {
             let transactions = if starves { 0 } else { 40 };
             Ok(fake::slice(transactions, Distribution::default(), NicRecord::default()))
         };
-        let world = Fake { environment: Environment::read("live"), play };
+        let world = Fake { environment: Environment::of("live"), play };
         let asked = fake::run(&["disabled", "delay:75"]);
-        run(&Turns::new(&asked, WorldKind::Live, 0)?, Box::new(world), &Progress::new(true))
+        run(&Turns::new(&asked, WorldKind::Live, 0)?, Box::new(world), &())
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use base::quantity::Unit;
 use base::time::Duration;
-use hostside::processor::Costs;
+use nic::processor::Costs;
 
 /// A number for all hosts, or one for each, the last one for all that follow: `191`, or `0,191`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,11 +1,7 @@
 //! Where a result comes from: everything that someone who repeats it would ask.
 
-use std::fs;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::sweep::shard::without_shard;
 
 /// The world in which a guest's clock tells how long something took, and computing takes no time.
 pub const VIRTUAL: &str = "virtual";
@@ -72,20 +68,17 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Reads what can be read of this machine; the rest is the world's to fill in.
-    pub fn read(world: &str) -> Self {
-        let uname = rustix::system::uname();
+    /// That of `world`, of which nothing more is known.
+    pub fn of(world: &str) -> Self {
         Self {
             earmark: env!("CARGO_PKG_VERSION").to_owned(),
             world: world.to_owned(),
-            date: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-            kernel: uname.release().to_string_lossy().into_owned(),
-            cpu_model: cpu_model(),
-            cpus: std::thread::available_parallelism().map_or(1, usize::from),
-            load_average: load_average(),
-            clock_source: read_line(
-                "/sys/devices/system/clocksource/clocksource0/current_clocksource",
-            ),
+            date: String::new(),
+            kernel: String::new(),
+            cpu_model: String::new(),
+            cpus: 0,
+            load_average: 0.0,
+            clock_source: String::new(),
             privilege: String::new(),
             wait: String::new(),
             nice: 0,
@@ -97,7 +90,7 @@ impl Environment {
             costs: String::new(),
             machine: String::new(),
             congestion_control: String::new(),
-            command: command_line(),
+            command: String::new(),
         }
     }
 
@@ -154,27 +147,4 @@ impl Environment {
         };
         entries.into_iter().filter_map(entry).collect()
     }
-}
-
-/// The command line, with the program's name alone where its path would be, and without the shard.
-fn command_line() -> String {
-    let mut words = std::env::args();
-    let _ = words.next();
-    std::iter::once("earmark".to_owned()).chain(without_shard(words)).collect::<Vec<_>>().join(" ")
-}
-
-fn read_line(path: &str) -> String {
-    fs::read_to_string(path).map_or_else(|_| "unknown".into(), |text| text.trim().to_owned())
-}
-
-fn cpu_model() -> String {
-    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let line = text.lines().find(|line| line.starts_with("model name"));
-    let model = line.and_then(|line| line.split_once(':'));
-    model.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, model)| model.trim().to_owned())
-}
-
-fn load_average() -> f64 {
-    let text = read_line("/proc/loadavg");
-    text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0.0)
 }

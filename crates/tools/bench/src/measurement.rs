@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use base::distribution::Distribution;
-use hostside::processor::Activity;
 use nic::moderation::Reason;
+use nic::processor::Activity;
 use schemars::JsonSchema;
 use serde::Serialize;
 use workload::{Counter, Record, Series, Timing};

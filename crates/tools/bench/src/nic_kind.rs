@@ -3,8 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use intel::{Adapter, Model};
-
 /// The NIC of a guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum NicKind {
@@ -20,14 +18,9 @@ pub enum NicKind {
 }
 
 impl NicKind {
-    /// The adapter, if it is one of Intel's.
-    pub fn adapter(self) -> Option<Adapter> {
-        match self {
-            Self::Virtio => None,
-            Self::E1000e => Some(Adapter::Card(Model::E82574)),
-            Self::E1000 => Some(Adapter::Card(Model::E82545)),
-            Self::Iavf => Some(Adapter::Virtual),
-        }
+    /// Whether it is one of Intel's, whose driver sets moderation by registers.
+    pub fn is_intel(self) -> bool {
+        self != Self::Virtio
     }
 
     /// The driver of Linux.

@@ -12,6 +12,10 @@ use anyhow::{Result, anyhow};
 /// If `work` panics.
 pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Result<Vec<R>> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(items.len());
+    if threads < 2 {
+        // A browser starts none.
+        return Ok(items.iter().map(work).collect());
+    }
     let next = AtomicUsize::new(0);
     let some = || {
         let mut results = Vec::new();
@@ -37,14 +41,13 @@ pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Resu
 mod tests {
     use anyhow::Result;
     use nic::moderation::Moderation;
-    use report::progress::Progress;
 
     use super::*;
     use crate::environment::Environment;
     use crate::experiment::{Experiment, Plan};
     use crate::options::Hosts;
+    use crate::shard::Shard;
     use crate::slice::{PortRecord, Slice};
-    use crate::sweep::Shard;
     use crate::turns::{PlayedCase, Turns};
     use crate::world::fake;
     use crate::world::model::ModelWorld;
@@ -83,10 +86,9 @@ mod tests {
             run.nic.hosts = Some(Hosts::Count(5));
             (run.options.warmup, run.options.duration) = (Some(0.0), Some(0.01));
             let turns = Turns::new(&run, WorldKind::Model, 0).unwrap();
-            let world = || ModelWorld::new(&run.nic).unwrap();
-            let play = |world: Box<dyn World>| {
-                turns.play(Shard::WHOLE, || Ok(world), &Progress::new(true)).unwrap().cases
-            };
+            let world = || ModelWorld::new(&run.nic, Environment::of("model")).unwrap();
+            let play =
+                |world: Box<dyn World>| turns.play(Shard::WHOLE, || Ok(world), &()).unwrap().cases;
             let all = play(Box::new(world()));
             assert_eq!(all, play(Box::new(OneThread(world()))));
             assert_eq!(all.len() as u64, turns.cases());

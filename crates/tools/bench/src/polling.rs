@@ -9,7 +9,6 @@ use base::quantity::Unit;
 use base::time::Duration;
 use model::napi::{BusyPolling, NapiSettings};
 use serde::{Deserialize, Serialize};
-use sys::busy_poll::BusyPoll;
 
 use crate::experiment::{A, B, Experiment};
 use crate::options::NicOptions;
@@ -66,9 +65,6 @@ const SUSPEND_MS: u64 = 20;
 /// After how many polls by the timer that found nothing the kernel waits for interrupts again.
 const EMPTY_POLLS: u32 = 2;
 
-/// Packets of one poll: as many as the kernel's own polls take.
-const BUDGET: u16 = 64;
-
 /// The longest time, a second.
 const MAX_USECS: u32 = 1_000_000;
 
@@ -89,22 +85,23 @@ impl Polling {
     }
 
     /// How waits of an epoll object poll, if they do.
-    pub(crate) fn of_epoll(self) -> Option<BusyPoll> {
+    pub fn of_epoll(self) -> Option<BusyPolling> {
+        let lasts = Duration::from_micros(self.usecs.into());
         match self.mode {
-            PollMode::Busy => Some(BusyPoll { usecs: self.usecs, budget: BUDGET, prefer: false }),
-            PollMode::Suspend => Some(BusyPoll { usecs: 0, budget: BUDGET, prefer: true }),
+            PollMode::Busy => Some(BusyPolling { lasts, prefer: false }),
+            PollMode::Suspend => Some(BusyPolling { lasts: Duration::ZERO, prefer: true }),
             _ => None,
         }
     }
 
     /// How reads of a socket poll, if they do.
-    pub(crate) fn of_socket(self) -> Option<BusyPoll> {
-        let polls = self.mode == PollMode::SoBusyPoll;
-        polls.then_some(BusyPoll { usecs: self.usecs, budget: BUDGET, prefer: true })
+    pub fn of_socket(self) -> Option<BusyPolling> {
+        let lasts = Duration::from_micros(self.usecs.into());
+        (self.mode == PollMode::SoBusyPoll).then_some(BusyPolling { lasts, prefer: true })
     }
 
     /// For how long a wait polls at most, if it does for a time.
-    pub(crate) fn longest(self) -> Option<Duration> {
+    pub fn longest(self) -> Option<Duration> {
         let polls = matches!(self.mode, PollMode::Busy | PollMode::SoBusyPoll);
         polls.then(|| Duration::from_micros(self.usecs.into()))
     }
@@ -132,16 +129,12 @@ impl Polling {
             PollMode::Defer | PollMode::Suspend => self.usecs,
             PollMode::SoBusyPoll => PollMode::Defer.usual_usecs(),
         };
-        let polls = self.of_epoll().or_else(|| self.of_socket());
         let suspends = self.mode == PollMode::Suspend;
         NapiSettings {
             defer_hard_irqs: if timer > 0 { EMPTY_POLLS } else { 0 },
             flush_timeout: Duration::from_micros(timer.into()),
             suspend_timeout: Duration::from_millis(if suspends { SUSPEND_MS } else { 0 }),
-            busy: polls.map(|BusyPoll { usecs, prefer, .. }| BusyPolling {
-                lasts: Duration::from_micros(usecs.into()),
-                prefer,
-            }),
+            busy: self.of_epoll().or_else(|| self.of_socket()),
         }
     }
 }

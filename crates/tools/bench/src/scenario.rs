@@ -3,6 +3,7 @@
 //! A scenario is a description, a NIC and a cable, and experiments on them. Its keys are the flags
 //! of the command line without their dashes, so whatever a scenario does can be typed, too.
 
+use std::io;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -14,7 +15,6 @@ use crate::options::{ExperimentOptions, NicOptions};
 use crate::suggestions::SuggestedValues;
 use crate::world::WorldKind;
 use report::names::remark;
-use sys::files::read_text;
 
 /// Those that come with Earmark.
 const BUILT_IN: [(&str, &str); 10] = [
@@ -29,6 +29,9 @@ const BUILT_IN: [(&str, &str); 10] = [
     ("strategies", include_str!("../../../../scenarios/strategies.toml")),
     ("lane", include_str!("../../../../scenarios/lane.toml")),
 ];
+
+/// Reads a file that is no larger than so many bytes.
+type ReadText = fn(&Path, u64) -> io::Result<String>;
 
 /// No scenario has more bytes.
 const LARGEST: u64 = 1 << 20;
@@ -92,13 +95,8 @@ impl Scenario {
         BUILT_IN.into_iter()
     }
 
-    /// The one that comes with Earmark under this name, or the one in this file.
-    pub fn find(name: &str) -> Result<Self> {
-        Self::parse_named(name, &Self::text(name)?)
-    }
-
-    /// The text of what [`find`](Self::find) finds.
-    pub fn text(name: &str) -> Result<String> {
+    /// The text of the one that comes with Earmark under this name, or of the file of this name.
+    pub fn text(name: &str, read_text: ReadText) -> Result<String> {
         if let Some((_, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
             return Ok((*text).to_owned());
         }
@@ -168,10 +166,10 @@ mod tests {
         let runs = scenario.unwrap().runs(Some(Experiment::TcpRr)).unwrap();
         assert_eq!((runs[0].nic.queues, runs[0].nic.ring), (Some(4), Some(64)));
     }
-
     #[test]
     fn a_missing_scenario_names_those_there_are() {
-        let error = format!("{:#}", Scenario::find("e2000").unwrap_err());
+        let missing = Scenario::text("e2000", |_, _| Err(io::ErrorKind::NotFound.into()));
+        let error = format!("{:#}", missing.unwrap_err());
         assert!(error.contains("e1000") && error.contains("e2000"), "{error}");
     }
 }

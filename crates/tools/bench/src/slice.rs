@@ -6,10 +6,9 @@
 use std::collections::BTreeMap;
 
 use base::distribution::Distribution;
-use hostside::processor::Activity;
-use lab::snapshot::{PortSnapshot, Snapshot};
 use nic::counters::Counters;
 use nic::moderation::Reason;
+use nic::processor::Activity;
 use serde::{Deserialize, Serialize};
 use workload::{Counter, Record};
 
@@ -121,17 +120,6 @@ const fn one() -> usize {
 }
 
 impl NicRecord {
-    /// What `snapshot`, of a round alone, says.
-    pub fn of(snapshot: &Snapshot) -> Self {
-        Self {
-            cpu_ns: snapshot.cpu.as_nanos(),
-            delivering_ns: snapshot.delivering.as_nanos(),
-            spun_ns: snapshot.spun.as_nanos(),
-            overshoot: Distribution::of(&snapshot.overshoot, 1),
-            ports: snapshot.ports.iter().map(|port| PortRecord::of(port, snapshot)).collect(),
-        }
-    }
-
     /// Adds what was counted in a later round, whose settings are kept.
     pub(crate) fn merge(&mut self, later: &Self) {
         self.cpu_ns += later.cpu_ns;
@@ -155,22 +143,8 @@ impl NicRecord {
 }
 
 impl PortRecord {
-    fn of(port: &PortSnapshot, all: &Snapshot) -> Self {
-        let lost: u64 = all.ports.iter().map(|port| port.link.lost).sum();
-        Self {
-            name: port.name.clone(),
-            setting: port.queues[0].moderation.to_string(),
-            steered: port.lanes.iter().map(|(_, packets)| packets).sum(),
-            holds: Distribution::of(&port.holds, 1),
-            refused: port.refused,
-            link_lost: lost - port.link.lost,
-            busy_ns: port.busy.map(|busy| Activity::ALL.map(|activity| busy[activity].as_nanos())),
-            ..Self::counted(&port.counters)
-        }
-    }
-
     /// What the queues of a port have counted.
-    pub(crate) fn counted(counters: &Counters) -> Self {
+    pub fn counted(counters: &Counters) -> Self {
         let count = |reason: Reason| (reason.name().to_owned(), counters.interrupts_for(reason));
         Self {
             delivered: counters.delivered,
@@ -206,12 +180,6 @@ impl PortRecord {
 }
 
 impl Slice {
-    /// What the agents measured, and what the NIC counted in the same time.
-    pub fn new(records: Vec<(Part, Record)>, snapshot: &Snapshot) -> Self {
-        let seconds = snapshot.at.as_nanos() as f64 / 1e9;
-        Self { seconds, records, nic: NicRecord::of(snapshot) }
-    }
-
     /// What the agent that played `part` measured.
     pub fn record(&self, part: Part) -> Option<&Record> {
         self.records.iter().find(|(played, _)| *played == part).map(|(_, record)| record)

@@ -4,24 +4,21 @@
 //! virtual time, where every turn is exact whatever else is played, one turn; in real time a whole
 //! round, since a figure is compared with those of the same round on the same machine.
 
-use std::time::Instant;
-
 use anyhow::{Result, bail, ensure};
 use nic::moderation::Moderation;
 use serde::{Deserialize, Serialize};
 
 use crate::attempt::{CellRounds, attempt};
+use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::experiment::{Crowd, Experiment, USUAL_SETTING};
 use crate::options::{ExperimentOptions, NicOptions, Text};
 use crate::parallel;
 use crate::polling::{self, Polling};
 use crate::scenario::Run;
+use crate::shard::Shard;
 use crate::slice::{NotMeasured, Slice};
-use crate::sweep::{Merged, Results, Shard};
 use crate::world::{World, WorldKind};
-use report::progress::Progress;
-use sys::ctrl_c;
 
 /// How often each setting has its turn where several are compared.
 const USUAL_ROUNDS: u32 = 3;
@@ -69,12 +66,10 @@ pub struct Played {
     pub wall_s: f64,
     /// Each case, in order.
     pub cases: Vec<PlayedCase>,
+    /// The user has ended it before all were played.
+    #[serde(skip)]
+    pub is_cut: bool,
 }
-
-/// What a process has played of each of several experiments, in their order.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct PlayedRuns(pub Vec<Played>);
 
 /// What came of a case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -150,58 +145,59 @@ impl<'a> Turns<'a> {
         (from..from + each).map(move |turn| ((turn / cells) as u32, turn % cells))
     }
 
-    /// Plays the cases that `shard` has, in the world that `open` opens if there are any. A Ctrl-C
-    /// that is watched ends it: what was played until then is kept.
+    /// Plays the cases that `shard` has, in the world that `open` opens if there are any. Where
+    /// `caller` ends it, what was played until then is kept.
     pub fn play(
         &self,
         shard: Shard,
         open: impl FnOnce() -> Result<Box<dyn World>>,
-        progress: &Progress,
+        caller: &dyn Caller,
     ) -> Result<Played> {
         let own: Vec<u64> = self.cases_of(shard).collect();
         if own.is_empty() {
             return Ok(Played::default());
         }
-        let started = Instant::now();
+        let started = caller.seconds();
         let world = open()?;
-        progress.start((own.len() * self.turns_of_case()) as u64);
+        caller.start((own.len() * self.turns_of_case()) as u64);
         let mut cases: Vec<PlayedCase> = Vec::new();
         // A round at a time.
         for own in own.chunks(self.cells.len() / self.turns_of_case()) {
             let played: Result<Vec<_>> = match world.parallel() {
-                Some(world) => parallel::map(own, |case| self.play_case(world, *case, progress))?
+                Some(world) => parallel::map(own, |case| self.play_case(world, *case, caller))?
                     .into_iter()
                     .collect(),
-                None => own.iter().map(|case| self.play_case(&*world, *case, progress)).collect(),
+                None => own.iter().map(|case| self.play_case(&*world, *case, caller)).collect(),
             };
             cases.extend(played?.into_iter().filter(|case| !case.turns.is_empty()));
             if shard == Shard::WHOLE && cases.len() * self.turns_of_case() == self.cells.len() {
                 refuse_silent_round(&cases)?;
             }
         }
-        progress.finish();
+        caller.finish();
         if cases.is_empty() {
-            ctrl_c::check()?;
+            caller.check()?;
         }
         let environment = Some(world.environment().clone());
         world.finish()?;
-        Ok(Played { environment, wall_s: started.elapsed().as_secs_f64(), cases })
+        let (wall_s, is_cut) = (caller.seconds() - started, caller.check().is_err());
+        Ok(Played { environment, wall_s, cases, is_cut })
     }
 
-    /// Plays the turns of one case; those before a Ctrl-C.
-    fn play_case(&self, world: &dyn World, case: u64, progress: &Progress) -> Result<PlayedCase> {
+    /// Plays the turns of one case, as far as `caller` lets it.
+    fn play_case(&self, world: &dyn World, case: u64, caller: &dyn Caller) -> Result<PlayedCase> {
         let change_to = self.options.change_to.as_ref().map(|Text(after)| *after);
         let seed = self.nic.seed.unwrap_or(1);
         let mut turns = Vec::new();
         for (round, cell) in self.turns_in(case) {
             let cell = &self.cells[cell];
             let Cell { moderation, clients, .. } = *cell;
-            progress.step(&format!("{}, {}", self.experiment.name(), cell.setting(change_to)));
+            caller.step(&format!("{}, {}", self.experiment.name(), cell.setting(change_to)));
             let seed = seed.wrapping_add(u64::from(round));
             let plan = self.experiment.plan(self.options, clients, seed);
             let settings = cell.apply.as_deref().unwrap_or_default();
             let plan = plan.with(cell.polling.unwrap_or_default(), settings);
-            match attempt(world, &plan.spread(&self.crowd)?, moderation, change_to)? {
+            match attempt(caller, world, &plan.spread(&self.crowd)?, moderation, change_to)? {
                 Some(came) => turns.push(came),
                 None => break,
             }
@@ -211,16 +207,17 @@ impl<'a> Turns<'a> {
 
     /// What came of each cell. Turns that were not played have no figures.
     pub(crate) fn rounds_of_cells(&self, played: Played) -> Vec<CellRounds> {
+        let Played { cases, is_cut, .. } = played;
         let mut turns: Vec<_> = (0..self.len()).map(|_| None).collect();
-        for PlayedCase { case, turns: of_case } in played.cases {
+        for PlayedCase { case, turns: of_case } in cases {
             for ((round, cell), turn) in self.turns_in(case).zip(of_case) {
                 turns[round as usize * self.cells.len() + cell] = Some(turn);
             }
         }
         let mut cells: Vec<_> = self.cells.iter().map(|_| CellRounds::default()).collect();
         for (number, turn) in turns.into_iter().enumerate() {
-            // Those after a Ctrl-C are none.
-            if turn.is_none() && ctrl_c::is() {
+            // Those after the user's end are none.
+            if turn.is_none() && is_cut {
                 continue;
             }
             let missing = || Err(NotMeasured("the shard that has it is missing".into()));
@@ -282,29 +279,6 @@ impl Played {
     pub fn repeats(&self, other: &Self) -> bool {
         let worlds = self.environment.as_ref().zip(other.environment.as_ref());
         self.cases == other.cases && worlds.is_none_or(|(one, two)| one.difference(two).is_none())
-    }
-}
-
-impl Results for PlayedRuns {
-    fn repeats(&self, other: &Self) -> bool {
-        let mut pairs = self.0.iter().zip(&other.0);
-        self.0.len() == other.0.len() && pairs.all(|(one, two)| one.repeats(two))
-    }
-}
-
-impl PlayedRuns {
-    /// What all shards have played of each of `all`.
-    pub fn merge(all: &[Turns<'_>], merged: Merged<Self>) -> Result<Vec<Played>> {
-        let cases: u64 = all.iter().map(Turns::cases).sum();
-        ensure!(merged.cases == cases, "its shards say that they have other cases");
-        let mut runs: Vec<Vec<(Shard, Played)>> = all.iter().map(|_| Vec::new()).collect();
-        for (shard, Self(played)) in merged.shards {
-            ensure!(played.len() == all.len(), "shard {shard} has not the results of each run");
-            for (run, played) in runs.iter_mut().zip(played) {
-                run.push((shard, played));
-            }
-        }
-        all.iter().zip(runs).map(|(turns, shards)| turns.merge(shards)).collect()
     }
 }
 
@@ -400,14 +374,14 @@ mod tests {
         let shard = shard.parse().unwrap();
         let world = Fake { environment: environment.clone(), play };
         let open = || Ok(Box::new(world) as Box<dyn World>);
-        let played = turns.play(shard, open, &Progress::new(true)).unwrap();
+        let played = turns.play(shard, open, &()).unwrap();
         let text = serde_json::to_string(&played).unwrap();
         (shard, serde_json::from_str(&text).unwrap())
     }
 
     #[test]
     fn any_number_of_shards_has_the_comparison_of_one() {
-        let (run, environment) = (run(), Environment::read("live"));
+        let (run, environment) = (run(), Environment::of("live"));
         for (world, cases) in [(WorldKind::Live, 4), (WorldKind::Virtual, 24)] {
             for first in [0, 5] {
                 let turns = Turns::new(&run, world, first).unwrap();
@@ -428,7 +402,7 @@ mod tests {
 
     #[test]
     fn in_real_time_a_round_stays_whole() {
-        let (run, environment) = (run(), Environment::read("live"));
+        let (run, environment) = (run(), Environment::of("live"));
         let turns = Turns::new(&run, WorldKind::Live, 0).unwrap();
         let (_, second) = played(&turns, "2/3", &environment);
         assert_eq!(second.cases.iter().map(|case| case.case).collect::<Vec<_>>(), [1]);
@@ -437,7 +411,7 @@ mod tests {
 
     #[test]
     fn missing_turns_are_not_measured() {
-        let (run, environment) = (run(), Environment::read("virtual"));
+        let (run, environment) = (run(), Environment::of("virtual"));
         let turns = Turns::new(&run, WorldKind::Virtual, 0).unwrap();
         let merged = turns.merge(vec![played(&turns, "1/3", &environment)]).unwrap();
         assert!(!turns.are_complete(&merged));
@@ -452,7 +426,7 @@ mod tests {
         let run = run();
         let refused = |kind, world: &str, change: fn(&mut Environment)| {
             let turns = Turns::new(&run, kind, 0).unwrap();
-            let (one, mut other) = (Environment::read(world), Environment::read(world));
+            let (one, mut other) = (Environment::of(world), Environment::of(world));
             change(&mut other);
             let shards = vec![played(&turns, "1/2", &one), played(&turns, "2/2", &other)];
             turns.merge(shards).err().map(|error| error.to_string())
@@ -469,7 +443,7 @@ mod tests {
 
     #[test]
     fn results_that_no_shard_of_it_has_are_refused() {
-        let (run, environment) = (run(), Environment::read("virtual"));
+        let (run, environment) = (run(), Environment::of("virtual"));
         let turns = Turns::new(&run, WorldKind::Virtual, 0).unwrap();
         let changes: [fn(&mut Played); 6] = [
             |played| drop(played.cases.pop()),

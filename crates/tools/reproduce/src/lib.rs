@@ -54,11 +54,12 @@ pub mod seed;
 use anyhow::{Context, Result, ensure};
 use bench::compare::{self, Comparison};
 use bench::scenario::Run;
-use bench::sweep::{Merged, Shard};
-use bench::turns::{Played, PlayedRuns, Turns};
-use bench::world::WorldKind;
+use bench::shard::Shard;
+use bench::turns::{Played, Turns};
 use report::progress::Progress;
 use sys::privilege::Privilege;
+use worlds::Terminal;
+use worlds::sweep::{Merged, PlayedRuns};
 
 use formula::Results;
 use npb::{Modelled, Npb};
@@ -113,7 +114,7 @@ impl Runs {
     /// If this user may not.
     pub fn privilege(&self) -> Result<Option<Privilege>> {
         let worlds = self.runs.iter().filter_map(|run| run.world);
-        Ok(WorldKind::privilege(worlds)?)
+        Ok(worlds::privilege(worlds)?)
     }
 
     fn turns(&self) -> Result<Vec<Turns<'_>>> {
@@ -152,8 +153,10 @@ impl Runs {
     ) -> Result<impl Iterator<Item = Result<Played>> + 'a> {
         let runs = self.turns()?.into_iter().zip(&self.runs).zip(&self.titles);
         Ok(runs.map(move |((turns, run), (title, _))| {
-            let open = || compare::open(turns.world(), &run.nic, privilege);
-            turns.play(shard, open, progress).with_context(|| format!("reproduce {title}"))
+            let open = || worlds::open(turns.world(), &run.nic, privilege);
+            turns
+                .play(shard, open, &Terminal(progress))
+                .with_context(|| format!("reproduce {title}"))
         }))
     }
 

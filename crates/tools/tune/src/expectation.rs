@@ -6,6 +6,7 @@
 //! measured.
 
 use anyhow::Result;
+use bench::environment::MODEL;
 use bench::options::{ExperimentOptions, NicOptions, Ports};
 use bench::polling::{PollMode, Polling};
 use bench::world::model::ModelWorld;
@@ -77,7 +78,7 @@ impl Expectation {
             machine: Some(machine.to_owned()),
             ..NicOptions::default()
         };
-        let world = ModelWorld::new(&nic)?;
+        let world = ModelWorld::new(&nic, worlds::environment::read(MODEL))?;
         if workload.has_throughput() {
             return Ok(None);
         }

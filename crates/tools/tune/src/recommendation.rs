@@ -289,7 +289,7 @@ mod tests {
             measurand: None,
             model: None,
             before,
-            environment: Environment::read("live"),
+            environment: worlds::environment::read("live"),
             measurements: 1,
         };
         let trial = &found.trials[found.best];

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail, ensure};
-use bench::environment::{Environment, VIRTUAL};
+use bench::environment::VIRTUAL;
 use sys::ctrl_c;
 
 use super::answers::Answers;
@@ -113,7 +113,7 @@ pub fn tune_device<'a>(
         measurand: play.measurand().cloned(),
         model: request.model(),
         before,
-        environment: Environment::read("host"),
+        environment: worlds::environment::read("host"),
         measurements: tuner.measurements,
     };
     let mut recommendation = Recommendation::new(subject, space, goal, &found, &tuner.answers);

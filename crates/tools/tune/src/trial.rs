@@ -17,8 +17,8 @@ use super::peer::{LocalHost, RemoteHost};
 use super::workload::Workload;
 use bench::experiment::{Plan, Site};
 use bench::options::ExperimentOptions;
-use bench::world::agents::Players;
 use sys::ctrl_c;
+use worlds::agents::Players;
 
 /// How often players and signals are looked after.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);

@@ -3,8 +3,8 @@
 use anyhow::{Context, Result};
 use bench::experiment::{Experiment, Plan};
 use bench::options::{ExperimentOptions, Text};
-use bench::world::adaptive::Observed;
 use serde::Deserialize;
+use worlds::adaptive::Observed;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

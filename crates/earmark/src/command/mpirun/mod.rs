@@ -30,14 +30,14 @@ use bench::applicability::{HostKind, Use};
 use bench::experiment::USUAL_SETTING;
 use bench::options::{Hosts, NicOptions, Text};
 use bench::world::World;
-use bench::world::live::Live;
-use bench::world::setup;
 use launcher::{Launcher, Mpi, require_program};
 use report::terminal::Width;
 use report::{errln, json};
 use results::{MpiResults, SettingRuns};
 use sys::files::{self, writable};
 use variables::Net;
+use worlds::live::Live;
+use worlds::setup;
 
 #[derive(Args, Debug)]
 pub(crate) struct MpirunArgs {

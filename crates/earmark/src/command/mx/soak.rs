@@ -15,9 +15,10 @@ use sim::drive::{self, RunReport};
 
 use crate::command::merge::{Merging, print_shard};
 use bench::environment::Environment;
-use bench::sweep::{Merged, Results, Shard, ShardArgs};
+use bench::shard::{Shard, ShardArgs};
 use report::progress::Progress;
 use report::{json, outln};
+use worlds::sweep::{Merged, Results};
 
 /// No soak has more seeds.
 const MOST_SEEDS: u64 = 1 << 40;
@@ -148,7 +149,7 @@ pub(crate) fn merge(of: &SoakArgs, merging: &Merging<'_>) -> Result<ExitCode> {
 }
 
 fn soak(args: &SoakArgs, shard: Shard) -> Result<Soaked> {
-    let (started, environment) = (Instant::now(), Environment::read("model"));
+    let (started, environment) = (Instant::now(), worlds::environment::read("model"));
     let jobs = args
         .jobs
         .map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from);

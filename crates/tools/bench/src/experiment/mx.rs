@@ -1,8 +1,8 @@
 //! The players of MX: a pair of endpoints for round trips, and one for messages one way.
 
 use anyhow::{Result, ensure};
-use lab::station::Station;
 use mx::address::{Address, NicId};
+use network::station::{Station, names};
 use schemars::JsonSchema;
 use serde::Serialize;
 use workload::{
@@ -144,7 +144,7 @@ impl PlanBuilder<'_> {
 
     /// An agent at an endpoint. A client's peer has the same number on the other host.
     fn mx(&self, workload: WorkloadSpec, endpoint: &MxSpec) -> AgentSpec {
-        let stations = Station::all(&lab::names(2));
+        let stations = Station::all(&names(2));
         let is_server = workload.is_server();
         let peer = Address { nic: NicId(stations[B].mac), endpoint: endpoint.endpoint };
         let peer = (!is_server).then_some(MxPeer(peer));

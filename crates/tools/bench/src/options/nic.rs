@@ -8,14 +8,13 @@ use std::str::FromStr;
 use anyhow::{Context, ensure};
 use base::quantity::Unit;
 use base::time::Duration;
-use hostside::processor::Costs;
-use intel::Adapter;
-use lab::wait::Waiting;
+use base::waiting::Waiting;
 use nic::lanes::Lanes;
 use nic::marker::Rules;
 use nic::moderation::{
     Coalesce, MAX_RX_FRAMES, MAX_RX_USECS, Marks, Moderation, Profile, TimerKind,
 };
+use nic::processor::Costs;
 use serde::{Deserialize, Deserializer};
 
 use super::values::{Text, number, whole};
@@ -237,7 +236,7 @@ impl NicOptions {
 
     /// The setting that `--strategy`, `--rx-usecs` and `--rx-frames` describe together.
     pub fn moderation(&self, usual: Moderation) -> anyhow::Result<Moderation> {
-        let usual = if self.adapter().is_some() { DRIVER } else { usual };
+        let usual = if self.is_intel() { DRIVER } else { usual };
         let strategy = self.strategy.as_ref().map_or(usual, |Text(strategy)| *strategy);
         let (rx_usecs, rx_frames) = (self.rx_usecs, self.rx_frames);
         let change = Coalesce { rx_usecs, rx_frames, adaptive_rx: None };
@@ -253,9 +252,9 @@ impl NicOptions {
         Ok(moderation)
     }
 
-    /// The NIC of Intel's that guests find, if it is one.
-    pub fn adapter(&self) -> Option<Adapter> {
-        self.nic.unwrap_or_default().adapter()
+    /// Whether guests find a NIC of Intel's.
+    pub fn is_intel(&self) -> bool {
+        self.nic.unwrap_or_default().is_intel()
     }
 
     /// The lanes in force under a setting.
@@ -277,7 +276,7 @@ impl NicOptions {
     /// the ports cannot have.
     pub fn check(&self, moderation: Moderation) -> anyhow::Result<()> {
         ensure!(
-            moderation.timer != TimerKind::Driver || self.adapter().is_some(),
+            moderation.timer != TimerKind::Driver || self.is_intel(),
             "{moderation}: this NIC has no registers for its driver to write; name a strategy, or \
              give guests another one: --nic e1000e"
         );

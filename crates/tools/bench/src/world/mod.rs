@@ -1,21 +1,10 @@
-//! Worlds: where experiments run.
+//! Worlds: where experiments run. The model is here; those of a machine are in the crate `worlds`.
 
-pub mod adaptive;
-pub mod agents;
-mod eta;
 #[cfg(test)]
 pub(crate) mod fake;
-mod guests;
-mod host_settings;
 mod kind;
-pub mod live;
 pub mod model;
-mod script;
-pub mod served;
 pub mod setup;
-pub mod virtual_lab;
-mod virtual_run;
-pub mod virtual_time;
 
 use anyhow::Result;
 use nic::moderation::Moderation;

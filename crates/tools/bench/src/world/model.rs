@@ -13,7 +13,6 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use base::distribution::Distribution;
 use base::time::{Duration, Instant};
 use base::times::Times;
-use hostside::processor::Activity;
 use model::cpu::Busy;
 use model::device::NicSettings;
 use model::machine::{Completions, Costs, Machine, Transmissions};
@@ -27,12 +26,13 @@ use model::world::{Settings, Simulation};
 use nic::counters::Counters;
 use nic::moderation::Moderation;
 use nic::observer::{Delivered, Observer};
+use nic::processor::Activity;
 use workload::{MemcachedServer, Record, Transport, Window};
 
 use super::{World, setup};
 use crate::agent::{AgentSpec, MxSpec};
 use crate::costs;
-use crate::environment::{Environment, MODEL};
+use crate::environment::Environment;
 use crate::experiment::{Plan, Player, Role};
 use crate::options::{NicOptions, Ports};
 use crate::slice::{NicRecord, NotMeasured, Part, PortRecord, Slice};
@@ -59,11 +59,11 @@ pub struct ModelWorld {
 }
 
 impl ModelWorld {
-    /// The world that `options` describe.
+    /// The world that `options` describe; `environment` is that of this program.
     ///
     /// # Errors
     /// If they do not go together, or there is no such machine.
-    pub fn new(options: &NicOptions) -> Result<Self> {
+    pub fn new(options: &NicOptions, environment: Environment) -> Result<Self> {
         let machine = with(machine(options.machine.as_deref())?, options);
         let fitted = machine.fitted();
         let environment = Environment {
@@ -79,7 +79,7 @@ impl ModelWorld {
             ),
             mark: setup::rules(options)?.to_string(),
             lane: options.lane.as_ref().map_or_else(String::new, ToString::to_string),
-            ..Environment::read(MODEL)
+            ..environment
         };
         Ok(Self { options: options.clone(), machine, environment })
     }

@@ -16,6 +16,7 @@ use super::error::{InitError, doing};
 use super::modules;
 use crate::guest::protocol::PROGRAM;
 use crate::guest::settings::{GuestSettings, SETTINGS};
+use crate::station;
 use netdev::ethtool::set_coalescing;
 use netdev::ethtool::{Coalesce, Ethtool, Parameter};
 use sys::netlink::{LinkSettings, Netlink, NetlinkError};
@@ -147,7 +148,7 @@ fn connect(settings: &GuestSettings) -> Result<(), InitError> {
     let interface = settings.station.interface();
     netlink.rename(&nic, &interface).map_err(fail)?;
     let link = LinkSettings { mtu: settings.mtu, ..LinkSettings::default() };
-    settings.station.join(&netlink, &link).map_err(fail)?;
+    station::join(&settings.station, &netlink, &link).map_err(fail)?;
     if let Some((rx_usecs, rx_frames)) = settings.coalescing {
         // A kernel whose driver has no such settings has none that could be wrong.
         let _ = set_coalescing(&interface, rx_usecs, rx_frames);
