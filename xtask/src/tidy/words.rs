@@ -56,7 +56,7 @@ const REJECTED_NAMES: [(&str, &str); 9] = [
 const MACHINE_DIRECTORIES: [&str; 4] = ["work", "root", "home", "Users"];
 
 /// The crates that may use `unsafe`, each block with its reason: those that ARCHITECTURE.md names.
-const UNSAFE: [&str; 7] = [
+const UNSAFE: [&str; 8] = [
     "crates/linux/sys/",
     "crates/linux/preload/",
     "crates/hosts/vhost/",

@@ -70,7 +70,7 @@ fn a_tune_whose_guard_is_killed_undoes_its_trial_itself_and_one_that_is_stopped_
     ));
     assert_eq!(ended.output(), "status 1\n7000\n7000\n", "{ended:?}");
     assert!(
-        ended.stderr.contains("the guard that undoes changes has failed, or was killed"),
+        ended.stderr.contains("the guard that undoes changes has ended (signal: 9 (SIGKILL))"),
         "{ended:?}"
     );
 }

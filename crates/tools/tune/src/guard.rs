@@ -138,7 +138,11 @@ impl Guard {
         match (asked, answer.trim()) {
             (Ok(_), IN_FORCE) => Ok(true),
             (Ok(_), UNDONE) => Ok(false),
-            _ => bail!("the guard that undoes changes has failed, or was killed; start this again"),
+            _ => {
+                // Its end of the pipe is closed, so it has ended or is about to.
+                let how = self.child.wait().context("wait for the guard")?;
+                bail!("the guard that undoes changes has ended ({how}); start this again")
+            }
         }
     }
 
