@@ -212,7 +212,7 @@ pub(crate) enum Command {
     At {
         /// Where `earmark serve` listens
         address: std::net::SocketAddr,
-        /// The word `agent`, and the workload in JSON
+        /// The word `agent` or `follow`, and the specification in JSON
         #[arg(required = true, num_args = 2)]
         words: Vec<String>,
     },
@@ -229,6 +229,12 @@ pub(crate) enum Command {
     Agent {
         /// The workload, in JSON
         spec: String,
+    },
+    /// Follow requests for another host (serve starts these)
+    #[command(hide = true)]
+    Follow {
+        /// What to follow, in JSON
+        order: String,
     },
     /// Start a program on another host of the lab (the launcher of an MPI starts this)
     #[command(hide = true)]
@@ -276,6 +282,7 @@ impl Command {
             Self::Guard { .. }
                 | Self::At { .. }
                 | Self::Agent { .. }
+                | Self::Follow { .. }
                 | Self::RemoteShell { .. }
                 | Self::GuestInit { .. }
                 | Self::GuestExec { .. }

@@ -99,6 +99,11 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::GuestInit { .. } => return Ok(command::guest::init()),
         Command::GuestExec { socket, words } => return Ok(command::guest::exec(&socket, words)),
         Command::Agent { spec } => return Ok(agent::run(&spec)),
+        Command::Follow { order } => {
+            // The other host has the reason.
+            let done = explain::far::follow(&order, &mut std::io::stdout().lock());
+            return Ok(done.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

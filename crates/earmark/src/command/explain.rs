@@ -11,8 +11,9 @@ use clap::Args;
 use netdev::{Root, device_name};
 
 use bench::options::{bytes, number};
+use explain::far::{FarHost, LONGEST};
 use explain::own;
-use explain::program::{self, RunningSubject};
+use explain::program::{self, Look, RunningSubject};
 use explain::report::Explanation;
 use explain::surroundings::is_device;
 use flows::record::TracedRequest;
@@ -20,6 +21,7 @@ use report::progress::Progress;
 use report::terminal::Width;
 use report::{errln, json, outln};
 use sys::ctrl_c;
+use tune::peer::CodeArgs;
 
 #[derive(Args, Debug)]
 pub(crate) struct ExplainArgs {
@@ -49,9 +51,18 @@ pub(crate) struct ExplainArgs {
     #[arg(long, default_value_t = 500.0, value_name = "PER_SECOND")]
     #[arg(value_parser = number(Unit::PerSecond, 1.0..=100_000.0))]
     pub(crate) rate: f64,
+    /// The far host of the requests, on which `earmark serve --explain` runs: its stages come into
+    /// the same table
+    #[arg(id = "peer", long = "with", value_name = "HOST")]
+    pub(crate) with: Option<String>,
+    #[command(flatten)]
+    pub(crate) code: CodeArgs,
     /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Keep the stack of user space in which a program waits longest, where it is blocked
+    #[arg(long)]
+    pub(crate) stacks: bool,
     /// Print each request of a program or a device, as a line of JSON, instead of a report
     #[arg(long, conflicts_with = "json")]
     pub(crate) each: bool,
@@ -72,10 +83,26 @@ impl ExplainArgs {
         let device = device_name(&Root::here(), self.subject.as_deref()?);
         is_device(&device).then_some(RunningSubject::Device(device))
     }
+
+    /// Has the far host follow requests, if one is named.
+    fn far(&self) -> Result<Option<FarHost>> {
+        let Some(host) = &self.with else { return Ok(None) };
+        ensure!(
+            self.duration <= LONGEST,
+            "--with: a far host follows requests for {LONGEST} s at most; choose a shorter --duration"
+        );
+        ensure!(!self.udp, "--with is of TCP: sequence numbers join what both hosts have followed");
+        tune::peer::following(host, self.code.code()?, self.duration).map(Some)
+    }
+
+    fn look(&self) -> Result<Look> {
+        Ok(Look { seconds: self.duration, far: self.far()?, stacks: self.stacks })
+    }
 }
 
 /// Asks a host.
 fn ask(args: &ExplainArgs) -> Result<Explanation> {
+    ensure!(!args.stacks, "--stacks is of programs and devices: of -- CMD, --pid, --cgroup, DEV");
     ensure!(!args.each, "--each is of programs and devices: of -- CMD, --pid, --cgroup, DEV");
     let host = args.subject.clone().context("name a host, a device, or -- CMD")?;
     let settings = own::Settings {
@@ -87,19 +114,18 @@ fn ask(args: &ExplainArgs) -> Result<Explanation> {
         seconds: args.duration,
     };
     ctrl_c::watch().context("take signals")?;
-    own::explain(&settings, &Progress::new(args.json), |_, _| {})
+    own::explain(&settings, args.far()?, &Progress::new(args.json), |_, _| {})
 }
 
 /// Does what `args` say; the exit status is that of the program, if one is run.
 pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode> {
-    let duration = args.duration;
     let each = |request: &TracedRequest| {
         if args.each {
             json::print_line(request).expect("a record has no keys but text");
         }
     };
     if !args.program.is_empty() {
-        let status = program::explain(&args.program, duration, each, |report| {
+        let status = program::explain(&args.program, args.look()?, each, |report| {
             // The program has standard output to itself, unless JSON was asked for.
             if args.json {
                 return print(report, true);
@@ -112,7 +138,14 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode> {
         return Ok(ExitCode::from(code(status) as u8));
     }
     let report = match args.running() {
-        Some(running) => program::explain_running(&running, duration, each)?,
+        Some(running) => {
+            let is_device = matches!(running, RunningSubject::Device(_));
+            ensure!(
+                !is_device || args.with.is_none(),
+                "--with is of requests that this host asks: of HOST, -- CMD, --pid, --cgroup"
+            );
+            program::explain_running(&running, args.look()?, each)?
+        }
         None => ask(args)?,
     };
     if args.each {

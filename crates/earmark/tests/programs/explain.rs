@@ -309,3 +309,83 @@ fn lab__that_holds_packets_on_this_side__is_named_with_the_command() {
     assert!(hold >= 25_000.0, "{hold}");
     add_up(&one);
 }
+
+/// A server that waits for a lock before it answers, which another of its threads has for 40 ms.
+const LOCKED: &str = "import socket, sys, threading, time
+lock, asked = threading.Lock(), threading.Semaphore(0)
+def hold():
+    while True:
+        with lock:
+            asked.release(); time.sleep(0.04)
+        held.acquire()
+held = threading.Semaphore(0)
+threading.Thread(target=hold, daemon=True).start()
+door = socket.create_server((\"\", int(sys.argv[1])))
+open(sys.argv[2], \"w\").write(\"ready\")
+c, _ = door.accept()
+while True:
+    asked.acquire()
+    d = c.recv(64)
+    if not d: break
+    with lock: pass
+    c.sendall(d); held.release()
+";
+
+#[test]
+fn far_lock__with_the_far_host__is_a_lock_there() {
+    needs!("root", "python3");
+    let _alone = alone();
+    let directory = Directory::new();
+    let (program, ready, listens) =
+        (directory.file("locked.py"), directory.file("ready"), directory.file("listens"));
+    std::fs::write(&program, LOCKED).unwrap();
+    // The code is in the environment of both.
+    let code = "EARMARK_CODE=0123456789ABCDEFGHJK";
+    let serve = format!(
+        "{code} {EARMARK} serve --listen 0.0.0.0 --explain >{listens} & \
+         exec python3 {program} 7008 {ready}"
+    );
+    let client = "import socket
+s = socket.create_connection((\"b\", 7008))
+for _ in range(60):
+    s.sendall(b\"x\"); s.recv(64)";
+    let explain = format!(
+        "until [ -s {listens} ]; do sleep 0.02; done; {code} {EARMARK} explain --json --with b \
+         --duration 600 -- python3 -c '{client}'"
+    );
+    let (serve, explain) = (serve, once_ready(&ready, &explain));
+    let hosts = ["--until", "a", "--on", "b", &serve, "--on", "a", &explain];
+    let ended = lab_run(&[&["--strategy", "disabled"], &hosts[..]].concat());
+    let report = ended.json();
+    let one = first(&report);
+    add_up(&one);
+    assert_eq!(report["with"]["failed"], Value::Null, "{report}");
+    let joined = one["joined"].as_object().unwrap_or_else(|| panic!("{report}"));
+    assert_eq!((&joined["host"], one["requests"].as_u64()), (&"b".into(), Some(60)), "{report}");
+    // Both hosts are this machine, and have one clock.
+    let wire = |name: &str| joined["wire"][name].as_f64().unwrap();
+    assert!(wire("offset_from_us") <= 0.0 && wire("offset_to_us") >= 0.0, "{report}");
+    let rows = one["stages"].as_array().unwrap();
+    let lock = rows.iter().find(|row| row["stage"] == "lock" && row["far"] == true);
+    assert!(lock.is_some_and(|row| row["typical_us"].as_f64().unwrap() > 20_000.0), "{one}");
+    let group = &one["verdict"]["typical"]["causes"][0];
+    assert_eq!((&group["causes"][0], &group["side"]), (&"lock".into(), &"theirs".into()), "{one}");
+    let takes = group["advice"][0]["takes"].as_str().unwrap();
+    assert!(takes.starts_with("on the far host: "), "{takes}");
+}
+
+#[test]
+fn far_host__that_does_not_explain__says_so() {
+    needs!("root");
+    let _alone = alone();
+    let directory = Directory::new();
+    let listens = directory.file("listens");
+    let code = "EARMARK_CODE=0123456789ABCDEFGHJK";
+    let serve = format!("exec env {code} {EARMARK} serve --listen 0.0.0.0 >{listens}");
+    let explain = format!("{code} {EARMARK} explain --with b -- true");
+    let explain = once_ready(&listens, &explain);
+    let hosts = ["--until", "a", "--on", "b", &serve, "--on", "a", &explain];
+    let ended = lab_run(&[&["--strategy", "disabled"], &hosts[..]].concat());
+    assert_ne!(ended.code, 0, "{ended:?}");
+    assert!(ended.stderr.contains("earmark serve --explain"), "{ended:?}");
+}

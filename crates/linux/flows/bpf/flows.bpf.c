@@ -81,7 +81,10 @@ struct request {
 	u8 family, protocol, role, partial;
 	u32 device, writes, reads, segments_out, segments_in, fast, timeouts, timer_polls;
 	u32 srtt, min_rtt, cwnd, ssthresh, window, mss, first_lost, block_call;
-	u8 has_lost, nodelay, pad[6];
+	u8 has_lost, nodelay, pad[2];
+	u32 seq;		/* of its first byte, by which both hosts know it */
+	u64 sent_at, came_at;	/* first of what we sent, to the driver; first that came, to the stack */
+	s32 block_stack, more;
 };
 
 struct flow {
@@ -100,6 +103,7 @@ struct thread {
 	u64 computed;	/* since first_ran_at, until it left its processor last */
 	u32 call;
 	u8 state, class, woken, reads;
+	s32 stack, more;
 };
 
 struct processor {
@@ -114,6 +118,9 @@ struct processor {
 MAP(flows, BPF_MAP_TYPE_HASH, 8192, u64, struct flow);
 MAP(threads, BPF_MAP_TYPE_HASH, 16384, u32, struct thread);
 MAP(targets, BPF_MAP_TYPE_HASH, 4096, u32, u32);
+enum { NO_STACK = -1, FRAMES = 64 };
+struct stack { u64 frames[FRAMES]; };
+MAP(stacks, BPF_MAP_TYPE_STACK_TRACE, 1, u32, struct stack);
 MAP(processors, BPF_MAP_TYPE_PERCPU_ARRAY, 1, u32, struct processor);
 MAP(empty, BPF_MAP_TYPE_PERCPU_ARRAY, 1, u32, struct flow);
 MAP(entered, BPF_MAP_TYPE_LRU_HASH, 4096, u64, u64);
@@ -127,12 +134,16 @@ struct group { u64 id, role; };
 struct histograms {
 	u64 sums[STAGES];
 	u64 counts[STAGES][BUCKETS];
+	u64 slowest, slowest_end, slowest_pid;	/* of the last minute */
+	char slowest_name[16];
 };
 MAP(histograms, BPF_MAP_TYPE_PERCPU_HASH, 1, struct group, struct histograms);
 MAP(no_histograms, BPF_MAP_TYPE_PERCPU_ARRAY, 1, u32, struct histograms);
 
 /* Set by the loader: what is looked at, where, and what becomes of it. */
 const volatile u8 follow_all = 0, receives = 0, grouping = RECORDS, follow_udp = 1, steers = 0;
+const volatile u8 has_peer = 0, with_stacks = 0;
+const volatile u64 peer[2] = {};	/* as an address of IPv6 */
 const volatile u64 cgroup = 0;
 const volatile u32 cgroup_level = 0, loader = 0, namespace = 0;
 const volatile u8 calls[CALLS] = {};
@@ -289,12 +300,20 @@ static __always_inline void account(struct flow *f, u64 now)
 		__sync_fetch_and_add(&f->stages[f->state & (STAGES - 1)], now - was);
 }
 
-/* This may be the end of the request. */
-static __always_inline void snap(struct flow *f)
+/* This may be the end of the request. An interrupt may account for time meanwhile: then again. */
+static __noinline int snap(struct flow *f)
 {
-	__builtin_memcpy(f->r.stages, f->stages, sizeof f->r.stages);
-	f->r.end = f->last;
+	if (!f)
+		return 0;
+	for (int again = 0; again < 3; again++) {
+		u64 end = *(volatile u64 *)&f->last;
+		__builtin_memcpy(f->r.stages, f->stages, sizeof f->r.stages);
+		f->r.end = end;
+		if (*(volatile u64 *)&f->last == end)
+			break;
+	}
 	f->ended = 1;
+	return 0;
 }
 
 static __noinline int update(struct flow *f, u64 now)
@@ -362,7 +381,14 @@ static __noinline int into_histograms(struct request *r)
 	for (u32 stage = 0; stage < WHOLE; stage++)
 		if (r->stages[stage])
 			put(h, stage, r->stages[stage]);
-	put(h, WHOLE, r->end - r->begin);
+	u64 whole = r->end - r->begin;
+	put(h, WHOLE, whole);
+	if (whole >= h->slowest || r->end - h->slowest_end > 60ULL * SECOND) {
+		h->slowest = whole;
+		h->slowest_end = r->end;
+		h->slowest_pid = r->pid;
+		__builtin_memcpy(h->slowest_name, r->name, sizeof h->slowest_name);
+	}
 	return 0;
 }
 
@@ -401,6 +427,8 @@ static __noinline int begin(struct flow *f, u64 at, u8 phase)
 	r->writes = r->reads = r->segments_out = r->segments_in = 0;
 	r->fast = r->timeouts = r->timer_polls = 0;
 	r->has_lost = 0;
+	r->sent_at = r->came_at = 0;
+	r->block_stack = NO_STACK;
 	return 0;
 }
 
@@ -467,7 +495,7 @@ static __noinline int new_flow(u64 key)
 
 static __noinline int new_thread(u32 tid)
 {
-	struct thread fresh = {};
+	struct thread fresh = { .stack = NO_STACK };
 	__sync_fetch_and_or(&thread_bits[tid >> 6 & 1023], 1ULL << (tid & 63));
 	bpf_map_update_elem(&threads, &tid, &fresh, BPF_NOEXIST);
 	return 0;
@@ -499,10 +527,27 @@ static __noinline int touch(struct flow *f, u64 key)
 	return 0;
 }
 
+/* Whether the far side of a connection is the one host that is looked at. */
+static __noinline int is_with_peer(u64 key)
+{
+	struct sock *sk = (void *)key;
+	union { u64 words[2]; u8 bytes[16]; } remote = {};
+	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);
+	if (BPF_CORE_READ(sk, sk_protocol) != TCP)
+		return 0;
+	if (family == 10) {
+		bpf_core_read(remote.bytes, 16, &sk->__sk_common.skc_v6_daddr);
+	} else {
+		remote.bytes[10] = remote.bytes[11] = 0xff;
+		bpf_core_read(remote.bytes + 12, 4, &sk->__sk_common.skc_daddr);
+	}
+	return remote.words[0] == peer[0] && remote.words[1] == peer[1];
+}
+
 static __always_inline struct flow *follow(u64 key)
 {
 	struct flow *f = flow_of(key);
-	if (f || !is_target())
+	if (f || !is_target() || (has_peer && !is_with_peer(key)))
 		return f;
 	new_flow(key);
 	return flow_of(key);
@@ -578,6 +623,7 @@ static __noinline int write_begins(struct flow *f, u64 now)
 			}
 			struct tcp_sock *tp = (void *)f->sk;
 			f->first = f->r.protocol == TCP ? BPF_CORE_READ(tp, write_seq) : f->queued;
+			f->r.seq = f->first;
 			if (after(f->rcv_nxt, f->copied))
 				f->r.partial |= PIPELINED;
 		} else {
@@ -847,6 +893,8 @@ int BPF_PROG(start, const struct sk_buff *skb, const struct net_device *device)
 	if (!f->r.device)
 		f->r.device = device->ifindex;
 	f->in_driver = 1;
+	if (!f->r.sent_at && f->phase == WRITING)
+		f->r.sent_at = now;
 	struct processor *p = this_processor();
 	if (p)
 		p->driver_sk = key;
@@ -955,7 +1003,10 @@ static __always_inline void data_came(struct flow *f, struct processor *p, u64 k
 		emit(f);
 		begin(f, from, READING);
 		f->first = f->queued;
+		f->r.seq = f->copied;
 	}
+	if (!f->r.came_at)
+		f->r.came_at = came;
 	if (raised && p->by_timer)
 		f->r.timer_polls++;
 	if (raised) {
@@ -1121,6 +1172,8 @@ static __always_inline void first_read(struct flow *f, struct tcp_sock *tp, u64 
 		f->r.partial |= BEGAN_BEFORE;
 	else
 		f->copied -= length;
+	f->r.seq = f->copied;
+	f->r.came_at = came;
 	waited(f, came, now);
 }
 
@@ -1280,6 +1333,7 @@ static __noinline int show_thread(u64 sk, struct thread *t, u32 tid, u64 now)
 		if ((s64)(now - from) > (s64)f->r.block) {
 			f->r.block = now - from;
 			f->r.block_call = t->call;
+			f->r.block_stack = t->stack;
 		}
 	}
 	f->thread = t->state;
@@ -1322,7 +1376,7 @@ int BPF_PROG(waking, struct task_struct *task)
 	return 0;
 }
 
-static __always_inline void leaves(struct task_struct *task, bool blocks, u64 now)
+static __always_inline void leaves(void *ctx, struct task_struct *task, bool blocks, u64 now)
 {
 	u32 tid = task->pid;
 	struct thread *t = thread_of(tid);
@@ -1340,11 +1394,14 @@ static __always_inline void leaves(struct task_struct *task, bool blocks, u64 no
 		t->class = class;
 		t->call = call;
 		t->blocked_at = now;
+		t->stack = NO_STACK;
+		if (with_stacks && class != WAITS_READING && class != WAITS_POLLING)
+			t->stack = bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK | BPF_F_FAST_STACK_CMP);
 	}
 	show(t, tid, now);
 }
 
-static __always_inline void switched(struct task_struct *from, struct task_struct *to, bool blocks)
+static __always_inline void switched(void *ctx, struct task_struct *from, struct task_struct *to, bool blocks)
 {
 	u32 tid = to->pid;
 	bool leaving = maybe_thread(from->pid), coming = maybe_thread(tid);
@@ -1352,7 +1409,7 @@ static __always_inline void switched(struct task_struct *from, struct task_struc
 		return;
 	u64 now = bpf_ktime_get_ns();
 	if (leaving)
-		leaves(from, blocks, now);
+		leaves(ctx, from, blocks, now);
 	struct thread *t = coming ? thread_of(tid) : 0;
 	if (!t)
 		return;
@@ -1368,7 +1425,7 @@ static __always_inline void switched(struct task_struct *from, struct task_struc
 SEC("tp_btf/sched_switch")
 int BPF_PROG(new_switch, bool preempt, struct task_struct *from, struct task_struct *to, unsigned int state)
 {
-	switched(from, to, !preempt && state);
+	switched(ctx, from, to, !preempt && state);
 	return 0;
 }
 
@@ -1376,7 +1433,7 @@ int BPF_PROG(new_switch, bool preempt, struct task_struct *from, struct task_str
 SEC("tp_btf/sched_switch")
 int BPF_PROG(old_switch, bool preempt, struct task_struct *from, struct task_struct *to)
 {
-	switched(from, to, !preempt && from->__state);
+	switched(ctx, from, to, !preempt && from->__state);
 	return 0;
 }
 

@@ -8,7 +8,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use flows::follower::{FlowFollower, FlowScope};
+use flows::follower::{FlowDetail, FlowFollower, FlowScope};
 use flows::record::TracedRequest;
 
 /// How often records are read.
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some(_) => FlowScope::Processes,
         None => FlowScope::Children,
     };
-    let opened = FlowFollower::open(&scope, has("--calls"));
+    let opened = FlowFollower::open(&scope, FlowDetail { by_calls: has("--calls"), stacks: false });
     let mut follower = opened.map_err(|error| error.to_string())?;
     if let Some(pid) = pid {
         follower.follow(pid.parse()?)?;

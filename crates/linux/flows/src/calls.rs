@@ -68,6 +68,11 @@ pub(crate) fn table() -> [u8; COUNT] {
     table
 }
 
+/// The name of a call; `None`: this architecture has no such number.
+pub(crate) fn name(call: u32) -> Option<&'static str> {
+    Some(syscalls::Sysno::new(call as usize)?.name())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,5 +82,6 @@ mod tests {
         let all = COMMON.len() + OWN.len() + 1;
         assert_eq!(table().into_iter().filter(|class| *class != 0).count(), all);
         assert_eq!(table()[libc::SYS_futex as usize], LOCK);
+        assert_eq!((name(libc::SYS_futex as u32), name(u32::MAX)), (Some("futex"), None));
     }
 }

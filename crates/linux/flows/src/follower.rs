@@ -1,11 +1,12 @@
 //! Loads the kernel side, and reads what it records.
 
 use std::fs;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
+use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf, StackTraceMap};
 use aya::programs::Program;
 use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::{Btf, Ebpf, EbpfLoader, Pod, include_bytes_aligned};
@@ -31,10 +32,13 @@ const GROUPS: u32 = 256;
 /// Room for records that are not read yet, in bytes: ten thousand.
 const ROOM: u32 = 1 << 22;
 
+/// Stacks of user space that are kept at most, if any are.
+const STACKS: u32 = 4_096;
+
 /// Words of eight bytes in `struct flow` of `bpf/flows.bpf.c`.
-const FLOW_WORDS: usize = 140;
+const FLOW_WORDS: usize = 143;
 /// The same of `struct thread`.
-const THREAD_WORDS: usize = 9;
+const THREAD_WORDS: usize = 10;
 
 /// Whose requests are followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,11 +50,23 @@ pub enum FlowScope {
     /// Those of a cgroup and of cgroups below it: its directory, in `/sys/fs/cgroup` or as an
     /// absolute path.
     Cgroup(PathBuf),
+    /// Those of all programs of this machine over TCP connections with one other host.
+    With(IpAddr),
     /// What all programs of this machine receive.
     Received,
     /// All requests of this machine. They are put into histograms
     /// ([`FlowFollower::histograms`]), and shown one by one no more.
     Everything(FlowGrouping),
+}
+
+/// What is followed beside what all are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowDetail {
+    /// Writes are seen as system calls even where the socket shows them; UDP begins with the call
+    /// then, and each system call of this machine costs a little more.
+    pub by_calls: bool,
+    /// The stack of user space is kept where a thread is blocked by something else than its socket.
+    pub stacks: bool,
 }
 
 /// A tracepoint that the kernel does not have.
@@ -135,12 +151,9 @@ pub struct FlowFollower {
 impl FlowFollower {
     /// Loads the kernel side. Nothing is followed before [`FlowFollower::start`].
     ///
-    /// `by_calls`: writes are seen as system calls even where the socket shows them; UDP begins
-    /// with the call then, and each system call of this machine costs a little more.
-    ///
     /// # Errors
     /// If the kernel has no BTF, lacks what this takes, or refuses it.
-    pub fn open(scope: &FlowScope, by_calls: bool) -> Result<Self, FlowError> {
+    pub fn open(scope: &FlowScope, detail: FlowDetail) -> Result<Self, FlowError> {
         if !Path::new(BTF).exists() {
             return Err(FlowError::NoTypes);
         }
@@ -150,8 +163,8 @@ impl FlowFollower {
             btf.id_by_type_name_kind(&name, BtfKind::Typedef).is_ok()
         };
         let has_udp = RECEIVING.iter().all(|hook| hook.2.is_none() || has(hook.1));
-        let mut ebpf = load(scope, &btf, has_udp)?;
-        let by_calls = by_calls || !WRITES.iter().all(|hook| has(hook.1));
+        let mut ebpf = load(scope, &btf, has_udp, detail.stacks)?;
+        let by_calls = detail.by_calls || !WRITES.iter().all(|hook| has(hook.1));
         let mut wanted: Vec<Hook> = Vec::from(RECEIVING);
         if *scope != FlowScope::Received {
             wanted.extend(SENDING);
@@ -256,6 +269,14 @@ impl FlowFollower {
         }
     }
 
+    /// The stack of user space with this number ([`crate::record::LongestBlock`]): addresses, the
+    /// innermost first; none if it was not kept.
+    pub fn stack(&self, number: u32) -> Vec<u64> {
+        let map = self.ebpf.map("stacks").and_then(|map| StackTraceMap::try_from(map).ok());
+        let stack = map.and_then(|map| map.get(&number, 0).ok());
+        stack.map_or(Vec::new(), |stack| stack.frames().iter().map(|frame| frame.ip).collect())
+    }
+
     /// The tracepoints that are in use.
     pub fn tracepoints(&self) -> Vec<&'static str> {
         self.hooks.iter().map(|(_, tracepoint)| *tracepoint).collect()
@@ -296,7 +317,7 @@ impl FlowFollower {
 }
 
 /// Reads the object, and says what is to be looked at.
-fn load(scope: &FlowScope, btf: &Btf, has_udp: bool) -> Result<Ebpf, FlowError> {
+fn load(scope: &FlowScope, btf: &Btf, has_udp: bool, stacks: bool) -> Result<Ebpf, FlowError> {
     let namespace = fs::metadata("/proc/self/ns/pid")
         .map_err(|cause| FlowError::Read("/proc/self/ns/pid".into(), cause))?
         .ino() as u32;
@@ -311,7 +332,12 @@ fn load(scope: &FlowScope, btf: &Btf, has_udp: bool) -> Result<Ebpf, FlowError> 
         FlowScope::Everything(grouping) => (*grouping as u8, GROUPS, 4_096),
         _ => (0, 1, ROOM),
     };
-    let everything = u8::from(receives != 0 || grouping != 0);
+    let (has_peer, peer) = match scope {
+        FlowScope::With(host) => (1_u8, octets_of(*host)),
+        _ => (0, [0; 16]),
+    };
+    let everything = u8::from(receives != 0 || grouping != 0 || has_peer != 0);
+    let (with_stacks, stacks) = if stacks { (1_u8, STACKS) } else { (0, 1) };
     let (calls, udp, steers) = (calls::table(), u8::from(has_udp), u8::from(steers()));
     let object = include_bytes_aligned!("../bpf/flows.bpf.o");
     EbpfLoader::new()
@@ -326,10 +352,22 @@ fn load(scope: &FlowScope, btf: &Btf, has_udp: bool) -> Result<Ebpf, FlowError> 
         .override_global("follow_udp", &udp, true)
         .override_global("steers", &steers, true)
         .override_global("calls", &calls, true)
+        .override_global("has_peer", &has_peer, true)
+        .override_global("peer", &peer, true)
+        .override_global("with_stacks", &with_stacks, true)
+        .map_max_entries("stacks", stacks)
         .map_max_entries("histograms", groups)
         .map_max_entries("records", room)
         .load(object)
         .map_err(|cause| refused(&cause))
+}
+
+/// An address as the kernel side compares it: as one of IPv6.
+fn octets_of(host: IpAddr) -> [u8; 16] {
+    match host {
+        IpAddr::V4(host) => host.to_ipv6_mapped().octets(),
+        IpAddr::V6(host) => host.octets(),
+    }
 }
 
 /// The number and the depth of a cgroup.

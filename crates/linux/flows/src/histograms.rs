@@ -4,6 +4,7 @@ use aya::Ebpf;
 use aya::maps::PerCpuHashMap;
 
 use crate::FlowError;
+use crate::raw;
 use crate::record::{FlowRole, FlowStage};
 
 /// Stages of a group, and buckets of each, as `struct histograms` of `bpf/flows.bpf.c` has them.
@@ -37,9 +38,26 @@ pub struct StageHistogram {
     pub sum: u64,
     /// How many are in each bucket.
     pub counts: [u64; BUCKETS],
+    /// The slowest request of the last minute; of whole requests alone.
+    pub slowest: Option<SlowestRequest>,
 }
 
-type Values = [u64; STAGES * (1 + BUCKETS)];
+/// The slowest request of a group in the last minute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlowestRequest {
+    /// How long it took, in nanoseconds.
+    pub nanos: u64,
+    /// When it ended, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub end: u64,
+    /// The process, as numbered in the first PID namespace.
+    pub pid: u32,
+    /// The name of its thread.
+    pub name: String,
+}
+
+/// Words of sums and counts; length, end, process and name of the slowest request follow.
+const COUNTED: usize = STAGES * (1 + BUCKETS);
+type Values = [u64; COUNTED + 5];
 
 /// Those of all groups that had requests.
 pub(crate) fn read(ebpf: &Ebpf) -> Result<Vec<StageHistogram>, FlowError> {
@@ -49,10 +67,13 @@ pub(crate) fn read(ebpf: &Ebpf) -> Result<Vec<StageHistogram>, FlowError> {
     let mut all = Vec::new();
     for entry in map.iter() {
         let ([group, role], processors) = entry.map_err(error)?;
-        let mut values = [0; STAGES * (1 + BUCKETS)];
+        let mut values: Values = [0; COUNTED + 5];
         for processor in processors.iter() {
-            for (sum, value) in values.iter_mut().zip(processor) {
+            for (sum, value) in values[..COUNTED].iter_mut().zip(processor) {
                 *sum += value;
+            }
+            if processor[COUNTED] > values[COUNTED] {
+                values[COUNTED..].copy_from_slice(&processor[COUNTED..]);
             }
         }
         all.extend(of_group(group, role, &values));
@@ -66,11 +87,17 @@ fn of_group(group: u64, role: u64, values: &Values) -> Vec<StageHistogram> {
         1 => FlowRole::Answers,
         _ => FlowRole::Receives,
     };
-    let (sums, counts) = values.split_at(STAGES);
+    let (counted, slowest) = values.split_at(COUNTED);
+    let (sums, counts) = counted.split_at(STAGES);
+    let [nanos, end, pid, name @ ..] = slowest else { return Vec::new() };
+    let name: Vec<u8> = name.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let slowest =
+        SlowestRequest { nanos: *nanos, end: *end, pid: *pid as u32, name: raw::text(&name) };
     let places = FlowStage::ALL.into_iter().map(|stage| (Some(stage), stage as usize));
     let one = |(stage, place): (Option<FlowStage>, usize)| {
         let counts = counts[place * BUCKETS..][..BUCKETS].try_into().unwrap_or([0; BUCKETS]);
-        StageHistogram { group, role, stage, sum: sums[place], counts }
+        let slowest = (place == WHOLE && slowest.nanos > 0).then(|| slowest.clone());
+        StageHistogram { group, role, stage, sum: sums[place], counts, slowest }
     };
     let all = places.chain([(None, WHOLE)]).map(one);
     all.filter(|histogram| histogram.counts.iter().any(|count| *count > 0)).collect()
@@ -82,15 +109,19 @@ mod tests {
 
     #[test]
     fn stages_and_the_whole_are_found_at_their_places() {
-        let mut values = [0; STAGES * (1 + BUCKETS)];
+        let mut values: Values = [0; COUNTED + 5];
         values[FlowStage::Nagle as usize] = 5_000;
         values[STAGES + FlowStage::Nagle as usize * BUCKETS + 2] = 1;
         values[WHOLE] = 9_000;
         values[STAGES + WHOLE * BUCKETS + BUCKETS - 1] = 1;
+        let name = u64::from_ne_bytes(*b"python3\0");
+        values[COUNTED..COUNTED + 4].copy_from_slice(&[8_000, 77, 42, name]);
         let all = of_group(7, 1, &values);
         let found: Vec<_> = all.iter().map(|it| (it.group, it.role, it.stage, it.sum)).collect();
         let of = |stage, sum| (7, FlowRole::Answers, stage, sum);
         assert_eq!(found, [of(Some(FlowStage::Nagle), 5_000), of(None, 9_000)]);
         assert_eq!((all[0].counts[2], all[1].counts[BUCKETS - 1]), (1, 1));
+        let slowest = SlowestRequest { nanos: 8_000, end: 77, pid: 42, name: "python3".into() };
+        assert_eq!((&all[0].slowest, &all[1].slowest), (&None, &Some(slowest)));
     }
 }

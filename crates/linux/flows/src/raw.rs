@@ -2,13 +2,14 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use crate::calls;
 use crate::record::{
-    Flow, FlowProgram, FlowRole, FlowStage, LongestBlock, Partial, RequestCounts, Stages, TcpState,
-    TracedRequest, Transport,
+    Flow, FlowProgram, FlowRole, FlowStage, LongestBlock, Partial, RequestCounts, SegmentTimes,
+    Stages, TcpState, TracedRequest, Transport,
 };
 
 /// Bytes of a record.
-const LENGTH: usize = 448;
+const LENGTH: usize = 472;
 /// Stages of a record, of which the last ones are not used.
 const STAGES: usize = 32;
 const IPV6: u8 = 10;
@@ -73,6 +74,9 @@ pub(crate) fn request(record: &[u8]) -> Option<TracedRequest> {
     };
     let (tcp, call) = tcp(&mut fields);
     let is_tcp = protocol == TCP;
+    let first = fields.u32();
+    let [sent, came] = [(); 2].map(|()| Some(fields.u64()).filter(|at| *at > 0));
+    let stack = u32::try_from(fields.u32() as i32).ok();
     Some(TracedRequest {
         id: 0,
         flow: Flow {
@@ -96,8 +100,11 @@ pub(crate) fn request(record: &[u8]) -> Option<TracedRequest> {
         block: (block > 0).then_some(LongestBlock {
             nanos: block,
             call: (call != u32::MAX).then_some(call),
-            stack: None,
+            name: calls::name(call).map(str::to_owned),
+            stack,
+            frames: Vec::new(),
         }),
+        segments: is_tcp.then_some(SegmentTimes { first, sent, came }),
         partial: Partial {
             began_before: partial & 1 != 0,
             pipelined: partial & 2 != 0,
@@ -116,11 +123,13 @@ fn tcp(fields: &mut Fields<'_>) -> (TcpState, u32) {
     let (cwnd, ssthresh, window, mss) = (fields.u32(), fields.u32(), fields.u32(), fields.u32());
     let (first_lost, call) = (fields.u32(), fields.u32());
     let (has_lost, nodelay) = (fields.u8() != 0, fields.u8() != 0);
+    let _padding = fields.u16();
     let first_lost = has_lost.then_some(first_lost);
     (TcpState { srtt_us, min_rtt_us, cwnd, ssthresh, window, mss, nodelay, first_lost }, call)
 }
 
-fn text(name: &[u8]) -> String {
+/// A name that ends with a zero, or with its field.
+pub(crate) fn text(name: &[u8]) -> String {
     let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
     String::from_utf8_lossy(&name[..end]).into_owned()
 }
@@ -156,11 +165,15 @@ mod tests {
         record[372..374].copy_from_slice(&[2, TCP]);
         record[432..434].copy_from_slice(&[5, 0]);
         record[440..442].copy_from_slice(&[1, 1]);
+        record[444..448].copy_from_slice(&9_u32.to_ne_bytes());
+        record[456..464].copy_from_slice(&8_000_u64.to_ne_bytes());
         let all = request(&record).unwrap();
         assert_eq!(all.stages.of(FlowStage::FarUnacked), 7_000);
         assert_eq!(all.flow.local, "10.9.0.1:7".parse().unwrap());
         let tcp = all.tcp.unwrap();
         assert_eq!((tcp.first_lost, tcp.nodelay), (Some(5), true));
+        let segments = SegmentTimes { first: 9, sent: None, came: Some(8_000) };
+        assert_eq!(all.segments, Some(segments));
     }
 
     #[test]

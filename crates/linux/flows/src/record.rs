@@ -13,11 +13,13 @@
 use std::net::SocketAddr;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a request waits for, in the order of a request that is sent and answered. The numbers are
 /// those of `bpf/flows.bpf.c`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
 pub enum FlowStage {
@@ -79,13 +81,15 @@ pub enum FlowStage {
     Computes = 28,
     /// A connection, from `connect(2)` until it is there.
     Connect = 29,
+    /// The wire, and the NICs of both hosts. Known from both ends alone.
+    Wire = 30,
     /// Nothing that is known.
     Unaccounted = 0,
 }
 
 impl FlowStage {
     /// How many there are.
-    pub const COUNT: usize = 30;
+    pub const COUNT: usize = 31;
 
     /// All of them, in the order of a request.
     pub const ALL: [Self; Self::COUNT] = [
@@ -105,6 +109,7 @@ impl FlowStage {
         Self::RestUnacked,
         Self::RestAcked,
         Self::OutOfOrder,
+        Self::Wire,
         Self::Hold,
         Self::Deferral,
         Self::Softirq,
@@ -153,6 +158,7 @@ impl FlowStage {
             Self::Sleep => "blocked: sleep",
             Self::Blocked => "blocked: other",
             Self::Computes => "program computes",
+            Self::Wire => "wire and NICs",
             Self::Unaccounted => "unaccounted",
         }
     }
@@ -179,6 +185,11 @@ impl Stages {
         *sum = sum.saturating_add(nanos);
     }
 
+    /// Replaces the nanoseconds of a stage.
+    pub fn set(&mut self, stage: FlowStage, nanos: u64) {
+        self.0[stage as usize] = nanos;
+    }
+
     /// Moves up to that many nanoseconds from one stage to another; how many it was.
     pub fn shift(&mut self, from: FlowStage, to: FlowStage, nanos: u64) -> u64 {
         let nanos = nanos.min(self.of(from));
@@ -200,6 +211,15 @@ impl Serialize for Stages {
     }
 }
 
+impl<'de> Deserialize<'de> for Stages {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let all = std::collections::BTreeMap::<FlowStage, u64>::deserialize(deserializer)?;
+        let mut stages = Self::default();
+        all.into_iter().for_each(|(stage, nanos)| stages.add(stage, nanos));
+        Ok(stages)
+    }
+}
+
 impl JsonSchema for Stages {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Stages".into()
@@ -211,7 +231,9 @@ impl JsonSchema for Stages {
 }
 
 /// Which side of a request this host is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlowRole {
     /// It sends the request and reads the answer.
@@ -223,7 +245,9 @@ pub enum FlowRole {
 }
 
 /// A protocol above IP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
     /// TCP: bytes are matched by their sequence numbers.
@@ -233,7 +257,7 @@ pub enum Transport {
 }
 
 /// The flow that a request belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Flow {
     /// Which socket of this host, a number that no other socket of this run has.
     pub socket: u64,
@@ -248,7 +272,7 @@ pub struct Flow {
 }
 
 /// Which program reads and writes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FlowProgram {
     /// Process, as numbered in the first PID namespace.
     pub pid: u32,
@@ -261,7 +285,7 @@ pub struct FlowProgram {
 }
 
 /// What was counted in a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestCounts {
     /// Calls that wrote.
     pub writes: u32,
@@ -285,7 +309,7 @@ pub struct RequestCounts {
 }
 
 /// What TCP knew at the end of a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TcpState {
     /// The smoothed round-trip time, in microseconds.
     pub srtt_us: u32,
@@ -305,19 +329,36 @@ pub struct TcpState {
     pub first_lost: Option<u32>,
 }
 
+/// When the first segments of a request and of its answer were here. The far host knows the request
+/// by the same sequence number, so its times of the same segments join the clocks of the two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SegmentTimes {
+    /// The sequence number of the first byte of the request.
+    pub first: u32,
+    /// When the first segment that this host sent for it was given to the driver, in nanoseconds of
+    /// `CLOCK_MONOTONIC`; `None`: it was not seen.
+    pub sent: Option<u64>,
+    /// When the first one that it received for it came to the stack.
+    pub came: Option<u64>,
+}
+
 /// The longest time that the program was blocked by something other than its socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LongestBlock {
     /// For how long, in nanoseconds.
     pub nanos: u64,
     /// In which system call, as this architecture numbers it; `None`: in none (a page fault).
     pub call: Option<u32>,
+    /// The name of that call, where it has one.
+    pub name: Option<String>,
     /// The number of the stack of user space, if stacks were asked for.
     pub stack: Option<u32>,
+    /// The functions of that stack, the innermost first; none if stacks were not asked for.
+    pub frames: Vec<String>,
 }
 
 /// What of a request was not seen, or cannot be separated from others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Partial {
     /// Its beginning was before the flow was followed.
     pub began_before: bool,
@@ -332,7 +373,7 @@ pub struct Partial {
 }
 
 /// A request of a flow, with the time that it spent in each stage.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TracedRequest {
     /// Its number in this run, in the order of their ends.
     pub id: u64,
@@ -354,6 +395,8 @@ pub struct TracedRequest {
     pub tcp: Option<TcpState>,
     /// The longest block of the program, if there was one.
     pub block: Option<LongestBlock>,
+    /// When segments were here; `None` for UDP.
+    pub segments: Option<SegmentTimes>,
     /// What of it was not seen.
     pub partial: Partial,
 }
@@ -396,6 +439,7 @@ mod tests {
             counts: RequestCounts::default(),
             tcp: None,
             block: None,
+            segments: None,
             partial: Partial::default(),
         }
     }
@@ -432,5 +476,7 @@ mod tests {
         assert_eq!((stages.of(FlowStage::Hold), stages.total()), (100, 100));
         let occur: Vec<(FlowStage, u64)> = stages.iter().collect();
         assert_eq!(occur, [(FlowStage::Hold, 100)]);
+        let json = serde_json::to_string(&stages).unwrap();
+        assert_eq!(serde_json::from_str::<Stages>(&json).unwrap(), stages);
     }
 }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use flows::FlowError;
-use flows::follower::{FlowFollower, FlowScope};
+use flows::follower::{FlowDetail, FlowFollower, FlowScope};
 use flows::histograms::FlowGrouping;
 use flows::record::{FlowRole, FlowStage, TracedRequest, Transport};
 
@@ -19,7 +19,8 @@ const LONG: Duration = Duration::from_millis(60);
 /// The requests of what `work` does, which returns the port that its server had; nothing for a
 /// process that may not follow requests, after a check of the refusal.
 fn followed(by_calls: bool, work: impl FnOnce() -> u16) -> Option<Vec<TracedRequest>> {
-    let opened = FlowFollower::open(&FlowScope::Processes, by_calls);
+    let detail = FlowDetail { by_calls, stacks: true };
+    let opened = FlowFollower::open(&FlowScope::Processes, detail);
     let mut follower = match opened {
         Ok(follower) => follower,
         Err(error) => {
@@ -84,6 +85,10 @@ fn ask(stream: &mut TcpStream, bytes: &[u8]) {
     assert_eq!(answer, bytes);
 }
 
+fn other_side(role: FlowRole) -> FlowRole {
+    if role == FlowRole::Asks { FlowRole::Answers } else { FlowRole::Asks }
+}
+
 fn of(requests: &[TracedRequest], role: FlowRole) -> Vec<&TracedRequest> {
     requests.iter().filter(|request| request.role == role).collect()
 }
@@ -106,7 +111,11 @@ fn requests__over_ipv4_and_ipv6__are_followed_on_both_sides() {
             let is_first = (0..10).map(|number| number == 0 && role == FlowRole::Asks);
             assert!(connects.eq(is_first), "{role:?}: {requests:#?}");
             assert_eq!(all.len(), 10, "{role:?}: {requests:#?}");
-            for request in all {
+            for (request, other) in all.iter().zip(of(&requests, other_side(role))) {
+                let [segments, same] = [request, &other].map(|it| it.segments.unwrap());
+                assert_eq!(segments.first, same.first, "both sides know it by one number");
+                assert!(segments.sent < segments.came || role == FlowRole::Answers, "{request:?}");
+                assert!(segments.sent.is_some() && segments.came.is_some(), "{request:?}");
                 assert_eq!((request.counts.bytes_out, request.counts.bytes_in), (12, 12));
                 assert_eq!((request.counts.writes, request.counts.reads), (1, 1));
                 assert_eq!(request.flow.transport, Transport::Tcp);
@@ -136,8 +145,10 @@ fn server__that_sleeps__is_far_to_the_client_and_asleep_itself() {
     let long = LONG.as_nanos() as u64 * 9 / 10;
     for request in of(&requests, FlowRole::Answers) {
         assert!(request.stages.of(FlowStage::Sleep) > long, "{request:?}");
-        let block = request.block.unwrap();
+        let block = request.block.as_ref().unwrap();
         assert_eq!(block.call, Some(libc::SYS_clock_nanosleep as u32), "{request:?}");
+        assert_eq!(block.name.as_deref(), Some("clock_nanosleep"), "{request:?}");
+        assert!(block.stack.is_some(), "{request:?}");
     }
     for request in of(&requests, FlowRole::Asks) {
         let far = request.stages.of(FlowStage::FarUnacked) + request.stages.of(FlowStage::FarAcked);
@@ -186,8 +197,9 @@ fn answers__in_two_parts__have_a_rest() {
     let asked = of(&requests, FlowRole::Asks);
     assert_eq!(asked.len(), 3, "a request ends with the last read, not with the first");
     for request in asked {
-        let rest =
-            request.stages.of(FlowStage::RestUnacked) + request.stages.of(FlowStage::RestAcked);
+        // A client that wakes up late finds the rest there.
+        let waits = [FlowStage::RestUnacked, FlowStage::RestAcked, FlowStage::WakeUp];
+        let rest: u64 = waits.into_iter().map(|stage| request.stages.of(stage)).sum();
         assert!(rest > long, "{request:?}");
     }
     for request in of(&requests, FlowRole::Answers) {
@@ -332,7 +344,7 @@ fn files__that_are_sent_and_spliced__are_writes_and_reads() {
 #[test]
 fn histograms__of_all_programs__have_stages_that_add_up_to_the_whole() {
     let scope = FlowScope::Everything(FlowGrouping::Device);
-    let mut follower = match FlowFollower::open(&scope, false) {
+    let mut follower = match FlowFollower::open(&scope, FlowDetail::default()) {
         Ok(follower) => follower,
         Err(error) => {
             assert!(!rustix::process::geteuid().is_root(), "root may follow: {error}");

@@ -63,6 +63,24 @@ impl OwnHold {
         matches!(self, Self::Counted { .. } | Self::Stamped { .. })
     }
 
+    /// How long it is, where the NIC counts it, in microseconds.
+    pub(crate) fn counted_us(&self) -> Option<f64> {
+        match self {
+            Self::Counted { hold_us, .. } => Some(hold_us.p50),
+            _ => None,
+        }
+    }
+
+    /// How long it is at most, in microseconds, beyond what is a stage of its own; `None`: nothing
+    /// says it.
+    pub(crate) fn up_to_us(&self) -> Option<f64> {
+        match self {
+            Self::Counted { .. } | Self::Stamped { .. } | Self::None => Some(0.0),
+            Self::Set { up_to_us, .. } => *up_to_us,
+            Self::Unknown => None,
+        }
+    }
+
     /// Whether it may be as long as that.
     pub(crate) fn may_be(&self, us: f64) -> bool {
         match self {

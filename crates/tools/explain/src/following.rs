@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use super::symbols::Symbols;
 use anyhow::Result;
-use flows::follower::{FlowFollower, FlowScope};
+use flows::follower::{FlowDetail, FlowFollower, FlowScope};
 use flows::record::TracedRequest;
 use rustix::time::{ClockId, clock_gettime};
 use schemars::JsonSchema;
@@ -39,28 +40,35 @@ pub(crate) struct Following {
     began: Instant,
     cpu_before: f64,
     excess: u64,
+    /// Names of functions, if stacks were asked for.
+    symbols: Option<Symbols>,
 }
 
 impl Following {
-    /// Follows those of a scope from now on; `by_calls`: from the system call on, over UDP, too,
-    /// which costs all system calls of this machine a little.
-    pub(crate) fn start(scope: &FlowScope, pid: Option<u32>, by_calls: bool) -> Result<Self> {
-        let mut follower = FlowFollower::open(scope, by_calls)?;
+    /// Follows those of a scope from now on.
+    pub(crate) fn start(scope: &FlowScope, pid: Option<u32>, detail: FlowDetail) -> Result<Self> {
+        let mut follower = FlowFollower::open(scope, detail)?;
         if let Some(pid) = pid {
             follower.follow(pid)?;
         }
         follower.start()?;
-        Ok(Self { follower, began: Instant::now(), cpu_before: cpu_s(), excess: 0 })
+        let symbols = detail.stacks.then(Symbols::default);
+        Ok(Self { follower, began: Instant::now(), cpu_before: cpu_s(), excess: 0, symbols })
     }
 
     /// Waits a moment, and shows the requests that have ended since the last time.
     pub(crate) fn step(&mut self, mut each: impl FnMut(TracedRequest)) {
         std::thread::sleep(PAUSE);
-        let excess = &mut self.excess;
-        self.follower.read(|mut request| {
+        let Self { follower, excess, symbols, .. } = self;
+        let mut all = Vec::new();
+        follower.read(|request| all.push(request));
+        for mut request in all {
             *excess = request.settle().max(*excess);
+            if let Some(symbols) = symbols {
+                symbols.name(&mut request, |stack| follower.stack(stack));
+            }
             each(request);
-        });
+        }
     }
 
     /// For how long, in seconds.

@@ -12,7 +12,7 @@ use flows::record::FlowStage;
 use labctl::client;
 
 /// Holds that are shorter than this, in microseconds, are none.
-const NO_HOLD: f64 = 0.5;
+pub(crate) const NO_HOLD: f64 = 0.5;
 
 /// The same by stamps: DMA and interrupt are in it.
 const NO_STAMPED_HOLD: f64 = 4.0;

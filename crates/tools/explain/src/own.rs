@@ -6,11 +6,13 @@ use std::thread;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use base::quantiles::nearest_rank;
-use flows::follower::FlowScope;
+use flows::follower::{FlowDetail, FlowScope};
 use flows::record::{FlowRole, FlowStage, TracedRequest};
 
-use super::cause::{Facts, Ranked, RequestVerdict};
+use super::both::FAR;
+use super::cause::{Facts, Ranked};
 use super::evidence::{self, Far, OwnHold, References};
+use super::far::{FarHost, FarLook};
 use super::following::{Account, Following};
 use super::report::{Explained, Explanation, LeftOut, SumError, WayOfLength};
 use super::traffic::{Manner, RequestKind, RequestRecord, Requester};
@@ -25,10 +27,6 @@ const ASKS: &str = "earmark-asks";
 
 /// The most addresses of a name that are tried.
 const MAX_ADDRESSES: usize = 8;
-
-/// Stages in which nothing is known but that the far side, or the wire, has the request.
-const FAR: [FlowStage; 4] =
-    [FlowStage::FarUnacked, FlowStage::FarAcked, FlowStage::RestUnacked, FlowStage::RestAcked];
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -47,9 +45,11 @@ pub struct Settings {
     pub seconds: f64,
 }
 
-/// Asks, and explains; `each` gets every request's nanoseconds in each stage that occurs.
+/// Asks, and explains, with what a far host follows of it; `each` gets every request's nanoseconds
+/// in each stage that occurs.
 pub fn explain(
     settings: &Settings,
+    far: Option<FarHost>,
     progress: &Progress,
     each: impl FnMut(FlowStage, u64),
 ) -> Result<Explanation> {
@@ -86,8 +86,8 @@ pub fn explain(
     };
     let device = routes::device(local.ip(), to.ip());
     let packets = || device.as_deref().and_then(surroundings::packets);
-    let mut following =
-        Following::start(&FlowScope::Processes, Some(std::process::id()), settings.udp)?;
+    let detail = FlowDetail { by_calls: settings.udp, stacks: false };
+    let mut following = Following::start(&FlowScope::Processes, Some(std::process::id()), detail)?;
     let before = packets();
     let mut requests = Vec::new();
     let _ = go.send(device.as_deref().is_some_and(stamped::can));
@@ -106,7 +106,8 @@ pub fn explain(
     let account = following.finish(|request| requests.push(request));
     let packets = before.zip(packets()).map_or(0, |(before, now)| now.saturating_sub(before));
     let own_hold = device.as_deref().map_or(OwnHold::Unknown, hold::of).or_stamped(&record.kept);
-    let findings = Findings { device, own_hold, record, requests, account, packets };
+    let far = far.map(FarLook::end);
+    let findings = Findings { device, own_hold, record, requests, account, packets, far };
     Ok(report(settings, &manner, to, findings, each))
 }
 
@@ -118,6 +119,8 @@ struct Findings {
     account: Account,
     /// Packets that the device has received meanwhile.
     packets: u64,
+    /// The same requests, as the far host has followed them.
+    far: Option<FarLook>,
 }
 
 fn report(
@@ -127,7 +130,7 @@ fn report(
     findings: Findings,
     each: impl FnMut(FlowStage, u64),
 ) -> Explanation {
-    let Findings { device, own_hold, record, requests, account, packets } = findings;
+    let Findings { device, own_hold, record, requests, account, packets, far: look } = findings;
     let Matched { mut spaced, mut other, mut back_to_back, sum_error } = matched(&record, requests);
     for kind in [&mut spaced, &mut other, &mut back_to_back] {
         hold::split(kind, &own_hold);
@@ -145,6 +148,7 @@ fn report(
         device: device.as_deref(),
         own_hold: &own_hold,
         far: Some(far),
+        far_hold_up_to_us: None,
         throttled_us: None,
         slow_start_after_idle: surroundings::slow_start_after_idle(),
         frequency: surroundings::frequency(),
@@ -152,8 +156,7 @@ fn report(
     };
     let name = if settings.udp { "UDP" } else { "TCP" };
     let explain = |subject: String, ranked: &Ranked, facts: &Facts| {
-        let (table, role) = (ranked.table()?, FlowRole::Asks);
-        Some(Explained { subject, role, table, verdict: RequestVerdict::new(ranked, facts) })
+        Explained::new(subject, FlowRole::Asks, ranked, facts, look.as_ref())
     };
     let explained = explain(format!("{name} requests to {to}"), &spaced, &facts);
     // Losses are rare, and most requests are references.
@@ -181,6 +184,7 @@ fn report(
         explained: explained.into_iter().chain(with_losses.flatten()).collect(),
         left_out,
         program: None,
+        with: look.map(|look| look.summary),
     }
 }
 

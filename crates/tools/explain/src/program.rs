@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 
 use anyhow::{Context, Result, ensure};
-use flows::follower::FlowScope;
+use flows::follower::{FlowDetail, FlowScope};
 use flows::record::{FlowRole, TracedRequest, Transport};
 use netdev::routes;
 use sys::ctrl_c;
 
-use super::cause::{Facts, Ranked, RequestVerdict};
+use super::cause::{Facts, Ranked};
 use super::evidence::OwnHold;
+use super::far::{FarHost, FarLook};
 use super::following::{Account, Following};
 use super::hold;
 use super::report::{EndReason, Explained, Explanation, LeftOut, ProgramRun};
@@ -96,18 +97,35 @@ fn subject(request: &TracedRequest) -> String {
     }
 }
 
-/// Runs a program and explains its requests until it ends, `seconds` are over, or a signal asks
-/// this process to end, which the program gets too. `each` has each request when it is known to
-/// have ended; `print` has the report at the end of the look; then the program runs on, and is
+/// How programs are looked at.
+#[derive(Debug)]
+pub struct Look {
+    /// For how many seconds at most.
+    pub seconds: f64,
+    /// A far host that follows the same requests.
+    pub far: Option<FarHost>,
+    /// Whether the stacks of user space are kept in which programs are blocked.
+    pub stacks: bool,
+}
+
+impl Look {
+    fn detail(&self) -> FlowDetail {
+        FlowDetail { by_calls: false, stacks: self.stacks }
+    }
+}
+
+/// Runs a program and explains its requests until it ends, the time of `look` is over, or a signal
+/// asks this process to end, which the program gets too. `each` has each request when it is known
+/// to have ended; `print` has the report at the end of the look; then the program runs on, and is
 /// followed no more, until it ends.
 pub fn explain(
     words: &[OsString],
-    seconds: f64,
+    look: Look,
     mut each: impl FnMut(&TracedRequest),
     print: impl FnOnce(&Explanation) -> Result<()>,
 ) -> Result<ExitStatus> {
     let program = words.first().context("name a program after --")?;
-    let mut following = Following::start(&FlowScope::Children, None, false)?;
+    let mut following = Following::start(&FlowScope::Children, None, look.detail())?;
     let mut groups = Groups::default();
     // A signal from here on is the program's, too.
     let mut signals = Signals::watch()?;
@@ -127,13 +145,14 @@ pub fn explain(
         }
         if let Some(ended) = ended(&mut child, &mut signals)? {
             break ended;
-        } else if following.elapsed_s() >= before + seconds {
+        } else if following.elapsed_s() >= before + look.seconds {
             break (EndReason::Duration, None);
         }
     };
     let lived_s = following.elapsed_s() - before;
     let account = following.finish(|request| add(&mut groups, request));
-    let mut report = report(groups.by_subject, account, None, quota.as_ref());
+    let far = look.far.map(FarLook::end);
+    let mut report = report(groups.by_subject, account, None, quota.as_ref(), far);
     report.program = Some(ProgramRun { end, traced_for_s: lived_s });
     print(&report)?;
     match status {
@@ -154,11 +173,11 @@ fn ended(
     Ok(signals.pass_on(child)?.then_some((EndReason::Signal, None)))
 }
 
-/// Explains for some seconds what runs already, or until Ctrl-C. `each` has each request when it is
-/// known to have ended.
+/// Explains for the time of `look` what runs already, or until Ctrl-C. `each` has each request when
+/// it is known to have ended.
 pub fn explain_running(
     running: &RunningSubject,
-    seconds: f64,
+    look: Look,
     mut each: impl FnMut(&TracedRequest),
 ) -> Result<Explanation> {
     let (scope, pid, quota) = match running {
@@ -199,8 +218,8 @@ pub fn explain_running(
         }
         Some(_) => {}
     };
-    let mut following = Following::start(&scope, pid, false)?;
-    while following.elapsed_s() < seconds && !ctrl_c::is() {
+    let mut following = Following::start(&scope, pid, look.detail())?;
+    while following.elapsed_s() < look.seconds && !ctrl_c::is() {
         following.step(&mut add);
     }
     let account = following.finish(&mut add);
@@ -211,7 +230,8 @@ pub fn explain_running(
     if wanted.is_some() && by_subject.len() == 2 {
         by_subject.pop_last();
     }
-    Ok(report(by_subject, account, wanted.map(|device| (device, per_s)), quota.as_ref()))
+    let far = look.far.map(FarLook::end);
+    Ok(report(by_subject, account, wanted.map(|device| (device, per_s)), quota.as_ref(), far))
 }
 
 fn report(
@@ -219,6 +239,7 @@ fn report(
     account: Account,
     wanted: Option<(&str, Option<f64>)>,
     quota: Option<&Quota>,
+    far: Option<FarLook>,
 ) -> Explanation {
     let packets_per_s = wanted.and_then(|(_, per_s)| per_s);
     let (mut explained, mut left_out) = (Vec::new(), LeftOut::default());
@@ -234,22 +255,22 @@ fn report(
         if role == FlowRole::Asks {
             hold::split(&mut ranked, &own_hold);
         }
-        let Some(table) = ranked.table() else {
-            left_out.add(ranked.len());
-            continue;
-        };
         let facts = Facts {
             device: device.as_deref(),
             own_hold: &own_hold,
             far: None,
+            far_hold_up_to_us: None,
             throttled_us,
             slow_start_after_idle: surroundings::slow_start_after_idle(),
             frequency: surroundings::frequency(),
             packets_per_s: packets_per_s
                 .unwrap_or_else(|| f64::from(in_all) / account.elapsed_s.max(1e-9)),
         };
-        let verdict = RequestVerdict::new(&ranked, &facts);
-        explained.push(Explained { subject, role, table, verdict });
+        let far = far.as_ref().filter(|_| role == FlowRole::Asks);
+        match Explained::new(subject, role, &ranked, &facts, far) {
+            Some(one) => explained.push(one),
+            None => left_out.add(ranked.len()),
+        }
     }
     explained.sort_by_key(|one| std::cmp::Reverse(one.table.requests));
     let rest = explained.split_off(FLOWS.min(explained.len()));
@@ -269,6 +290,7 @@ fn report(
         explained,
         left_out,
         program: None,
+        with: far.map(|far| far.summary),
     }
 }
 

@@ -1,5 +1,7 @@
 //! What `earmark explain` prints: a table of stages, and words; or JSON.
 
+mod joined;
+
 use std::fmt::Write;
 
 use schemars::JsonSchema;
@@ -7,9 +9,12 @@ use serde::Serialize;
 
 use flows::record::FlowRole;
 
-use super::cause::{RequestTable, RequestVerdict};
+use super::both::{self, BothEnds};
+use super::cause::{Facts, Ranked, RequestTable, RequestVerdict};
 use super::evidence::{OwnHold, References};
+use super::far::{FarLook, WithHost};
 use super::following::Account;
+use joined::JoinedEnds;
 use report::terminal::{Table, Width};
 
 /// Columns of the longest bar.
@@ -24,6 +29,8 @@ pub(crate) struct Explained {
     #[serde(flatten)]
     pub(crate) table: RequestTable,
     pub(crate) verdict: RequestVerdict,
+    /// If the table has the stages of both hosts.
+    pub(crate) joined: Option<JoinedEnds>,
 }
 
 /// What requests of one length take beyond this NIC.
@@ -64,6 +71,8 @@ pub struct Explanation {
     pub(crate) left_out: LeftOut,
     /// How the look at a program ended, if one was run.
     pub(crate) program: Option<ProgramRun>,
+    /// What a far host has followed beside this one (`--with`).
+    pub(crate) with: Option<WithHost>,
 }
 
 /// Requests that were followed and have no table.
@@ -182,6 +191,7 @@ impl Explanation {
             }
             Some(EndReason::Program) | None => {}
         }
+        text += &self.with.as_ref().map_or(String::new(), |with| with.text(&self.explained));
         for (tracepoint, effect) in missing {
             let _ = writeln!(text, "Without the tracepoint {tracepoint}: {effect}.");
         }
@@ -223,6 +233,30 @@ impl Explanation {
 }
 
 impl Explained {
+    /// Explains requests, with what the far host has of them where it has; `None`: there are too
+    /// few.
+    pub(crate) fn new(
+        subject: String,
+        role: FlowRole,
+        ranked: &Ranked,
+        facts: &Facts,
+        far: Option<&FarLook>,
+    ) -> Option<Self> {
+        if let Some(far) = far {
+            let BothEnds { ranked: both, wire } =
+                both::join(ranked, &far.requests, far.account.held);
+            if let Some(table) = both.table() {
+                let far_hold_up_to_us = far.account.hold_up_to_us;
+                let facts = Facts { far_hold_up_to_us, ..facts.clone() };
+                let verdict = RequestVerdict::new(&both, &facts);
+                let joined = JoinedEnds { host: far.summary.host.clone(), of: ranked.len(), wire };
+                return Some(Self { subject, role, table, verdict, joined: Some(joined) });
+            }
+        }
+        let (table, verdict) = (ranked.table()?, RequestVerdict::new(ranked, facts));
+        Some(Self { subject, role, table, verdict, joined: None })
+    }
+
     fn text(&self, width: Width) -> String {
         let RequestTable { requests, stages, total } = &self.table;
         let mut text =
@@ -241,7 +275,7 @@ impl Explained {
         for row in stages {
             let share = row.times.typical_us / total.typical_us.max(1e-9);
             table.add_row([
-                row.stage.name().to_owned(),
+                row.at.name(),
                 format!("{:.1}", row.times.typical_us),
                 format!("{:.0} %", share * 100.0),
                 format!("{:.1}", row.times.quantiles_us.mean),
@@ -260,6 +294,9 @@ impl Explained {
             String::new(),
         ]);
         let _ = writeln!(text, "{}", table.fit(width));
+        if let Some(joined) = &self.joined {
+            text += &width.wrap(&joined.text(*requests));
+        }
         text + &width.wrap(&self.verdict.text())
     }
 }
@@ -272,9 +309,10 @@ fn bar(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::both::FarRequests;
     use crate::cause::checks::alike;
-    use crate::cause::{Facts, Ranked};
     use crate::evidence::Far;
+    use crate::far::FarAccount;
     use flows::record::FlowStage;
     use report::terminal::checks::fits;
 
@@ -292,17 +330,14 @@ mod tests {
             device: Some("eth7"),
             own_hold: &own_hold,
             far: Some(Far::SlowProgram),
+            far_hold_up_to_us: None,
             throttled_us: None,
             slow_start_after_idle: None,
             frequency: None,
             packets_per_s: 1_000.0,
         };
-        let explained = Explained {
-            subject: "TCP requests to 192.0.2.1:7".to_owned(),
-            role: FlowRole::Asks,
-            table: ranked.table().unwrap(),
-            verdict: RequestVerdict::new(&ranked, &facts),
-        };
+        let subject = "TCP requests to 192.0.2.1:7".to_owned();
+        let explained = Explained::new(subject, FlowRole::Asks, &ranked, &facts, None).unwrap();
         let account = Account {
             missing: vec![("sk_data_ready", "UDP is not followed (Linux 6.3 has it)")],
             ..Account::default()
@@ -318,6 +353,7 @@ mod tests {
             explained: vec![explained],
             left_out: LeftOut::default(),
             program: None,
+            with: None,
         }
     }
 
@@ -335,6 +371,49 @@ mod tests {
         ] {
             assert!(text.contains(words), "{words}\n{text}");
         }
+    }
+
+    #[test]
+    fn both_hosts_are_one_table_and_what_is_left_is_the_wire() {
+        let (near, far): (Vec<_>, Vec<_>) = (0..9).map(both::checks::pair).unzip();
+        let summary = WithHost { host: "b".to_owned(), requests: 12, lost: 3, failed: None };
+        let account = FarAccount { hold_up_to_us: Some(0.0), ..FarAccount::default() };
+        let look = FarLook { requests: FarRequests::new(far), account, summary };
+        let own_hold = OwnHold::None;
+        let facts = Facts {
+            device: None,
+            own_hold: &own_hold,
+            far: None,
+            far_hold_up_to_us: None,
+            throttled_us: None,
+            slow_start_after_idle: None,
+            frequency: None,
+            packets_per_s: 1.0,
+        };
+        let explained =
+            Explained::new("x".to_owned(), FlowRole::Asks, &Ranked::new(near), &facts, Some(&look));
+        let report = Explanation {
+            explained: vec![explained.unwrap()],
+            with: Some(look.summary),
+            ..report()
+        };
+        let text = report.text(Width::columns(200));
+        for words in [
+            "there: blocked: lock",
+            "wire and NICs",
+            "9 of 9 requests as b has followed them, too. Wire and NICs take 0 to 70 us there and 0 to 70 us back",
+            "Typical, 305 us: 200 us (66 %, the far side): as the far host sees it, the program waits for a lock",
+            "70.0 us (23 %, the way between): the way there and back",
+            "Against lock: on the far host: find the holder",
+            "b has followed 12 requests of this host, of which 3 did not get here.",
+        ] {
+            assert!(text.replace('\n', " ").contains(words), "{words}\n{text}");
+        }
+        report::json::checks::conforms(&report);
+        let json = serde_json::to_value(report).unwrap();
+        let stages = json["explained"][0]["stages"].as_array().unwrap();
+        let lock = stages.iter().find(|row| row["stage"] == "lock").unwrap();
+        assert_eq!((&lock["far"], &lock["typical_us"]), (&true.into(), &200.0.into()));
     }
 
     #[test]

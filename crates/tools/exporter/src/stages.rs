@@ -14,7 +14,7 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use flows::FlowError;
-use flows::follower::{FlowFollower, FlowScope};
+use flows::follower::{FlowDetail, FlowFollower, FlowScope};
 use flows::histograms::{FlowGrouping, StageHistogram};
 use flows::record::FlowRole;
 use rustix::net::netdevice::index_to_name;
@@ -51,7 +51,7 @@ pub fn start(
     grouping: FlowGrouping,
     report: fn(std::fmt::Arguments<'_>),
 ) -> Result<(), StagesError> {
-    let mut follower = FlowFollower::open(&FlowScope::Everything(grouping), false)?;
+    let mut follower = FlowFollower::open(&FlowScope::Everything(grouping), FlowDetail::default())?;
     let cost = FlowFollower::measure_cost()?;
     follower.start()?;
     let mut stages =
@@ -119,7 +119,7 @@ impl Stages {
             background.set(Metric::StagesLeftOut, &[what], Value::Count(count));
         }
         for histogram in self.follower.histograms()? {
-            let StageHistogram { group, role, stage, sum, counts } = &histogram;
+            let StageHistogram { group, role, stage, sum, counts, .. } = &histogram;
             let name = self.name(*group);
             let (device, cgroup) = match self.grouping {
                 FlowGrouping::Device => (name.as_str(), ""),

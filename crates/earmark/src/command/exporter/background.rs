@@ -143,7 +143,7 @@ fn explain(background: &Background, host: &str) -> Result<()> {
         rate: EXPLAIN_RATE,
         seconds: EXPLAIN_SECONDS,
     };
-    let report = own::explain(&settings, &Progress::new(true), |stage, nanos| {
+    let report = own::explain(&settings, None, &Progress::new(true), |stage, nanos| {
         let stage = serde_json::to_value(stage).unwrap_or_default();
         let labels = [host, stage.as_str().unwrap_or_default()];
         background.observe(Metric::ExplainStage, &labels, nanos as f64 / 1e9);

@@ -30,6 +30,7 @@ pub(crate) fn request(number: u64, stages: &[(FlowStage, u64)]) -> TracedRequest
             ..TcpState::default()
         }),
         block: None,
+        segments: None,
         partial: Partial::default(),
     }
 }

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use base::quantiles::nearest_rank;
-use flows::record::{FlowStage, Stages, TracedRequest};
-use schemars::JsonSchema;
-use serde::Serialize;
+use flows::record::{FlowStage, LongestBlock, Stages, TracedRequest};
 
-use super::ranked::{Ranked, RankedRequest, mean_us};
-use super::text::{self, CauseAdvice};
+use super::ranked::{HostStage, Ranked, RankedRequest};
+use super::text;
+use super::verdict::{Acquitted, CauseGroup, PartVerdict, RequestVerdict};
 use super::{ACCOUNTED, Facts, FlowCause, Side};
 use crate::evidence::Far;
 
@@ -41,76 +40,16 @@ const SYN_TIMEOUT_US: f64 = 1e6;
 /// The slow-start threshold of a connection that has lost nothing (`TCP_INFINITE_SSTHRESH`).
 const NO_SSTHRESH: u32 = 0x7fff_ffff;
 
-/// What is concluded from many requests of one kind.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct RequestVerdict {
-    /// Of the middle tenth.
-    pub typical: PartVerdict,
-    /// Of all: a mean has what few requests take very long for.
-    pub mean: PartVerdict,
-    /// Of the slowest hundredth. Where these, or all, take half as long again as typical ones, the
-    /// causes are in the order of what their stages take more than in typical ones.
-    pub slowest: PartVerdict,
-    /// Stages that are short in every request.
-    pub acquitted: Vec<Acquitted>,
-    /// Requests during which others were in flight on their socket: what belongs to which, sequence
-    /// numbers do not say.
-    pub pipelined: usize,
-}
-
-/// What is concluded from a part of the requests.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct PartVerdict {
-    /// How many requests.
-    pub requests: usize,
-    /// What they take on average, in microseconds.
-    pub total_us: f64,
-    /// The share of that which stages account for. Below 0.9 there are no causes.
-    pub accounted: f64,
-    /// The causes of most of that, the largest first.
-    pub causes: Vec<CauseGroup>,
-}
-
-/// Causes of the same time: the data of this host fits each of them.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct CauseGroup {
-    /// One, or all that the data fits.
-    pub causes: Vec<FlowCause>,
-    /// Whose that is, if it is the same for all of them.
-    pub side: Side,
-    /// How much of a request it is, in microseconds.
-    pub us: f64,
-    /// How much of a request it is, from 0 to 1.
-    pub share: f64,
-    /// In a sentence for people.
-    pub what: String,
-    /// What else was seen of it, for people.
-    pub seen: Option<String>,
-    /// What to do, for each of them.
-    pub advice: Vec<CauseAdvice>,
-    /// Commands that separate them, if there are several.
-    pub separates: Vec<String>,
-}
-
-/// A stage that is short in every request.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Acquitted {
-    /// What requests waited for.
-    pub stage: FlowStage,
-    /// The most that a request has of it, in microseconds.
-    pub at_most_us: f64,
-}
-
 impl RequestVerdict {
     /// Judges all parts.
     pub fn new(ranked: &Ranked, facts: &Facts) -> Self {
-        let typical = RequestPart::new(ranked.typical());
+        let typical = RequestPart::new(ranked.typical().iter().collect());
         let judge = |part: &RequestPart, beside: Option<&RequestPart>| part.judge(beside, facts);
         let beside = Some(&typical);
         Self {
             typical: judge(&typical, None),
-            mean: judge(&RequestPart::new(ranked.all()), beside),
-            slowest: judge(&RequestPart::new(ranked.slowest()), beside),
+            mean: judge(&RequestPart::new(ranked.all().iter().collect()), beside),
+            slowest: judge(&RequestPart::new(ranked.slowest().iter().collect()), beside),
             acquitted: acquitted(ranked, typical.total_us, facts),
             pipelined: ranked.all().iter().filter(|it| it.request.partial.pipelined).count(),
         }
@@ -118,14 +57,40 @@ impl RequestVerdict {
 }
 
 fn acquitted(ranked: &Ranked, typical_us: f64, facts: &Facts) -> Vec<Acquitted> {
-    let most = |stage| ranked.all().iter().map(|it| it.request.stages.of(stage)).max();
-    let stages = FlowStage::ALL.into_iter().filter(|stage| *stage != FlowStage::Unaccounted);
-    let short = stages.filter_map(|stage| {
-        let at_most_us = most(stage)? as f64 / 1e3;
-        let is_there = at_most_us > 0.0 || stage == FlowStage::Hold && !facts.own_hold.may_be(1.0);
-        (is_there && at_most_us < ACQUITTED * typical_us).then_some(Acquitted { stage, at_most_us })
+    let most = |at| ranked.all().iter().map(|it| it.of(at)).max();
+    let stages = HostStage::all().filter(|at| at.stage != FlowStage::Unaccounted);
+    let short = stages.filter_map(|at| {
+        let at_most_us = most(at)? as f64 / 1e3;
+        let is_no_hold = at == HostStage::near(FlowStage::Hold) && !facts.own_hold.may_be(1.0);
+        let is_there = at_most_us > 0.0 || is_no_hold;
+        (is_there && at_most_us < ACQUITTED * typical_us).then_some(Acquitted { at, at_most_us })
     });
     short.collect()
+}
+
+/// Whether the program is blocked by itself.
+fn is_block(stage: FlowStage) -> bool {
+    matches!(stage, FlowStage::Lock | FlowStage::Disk | FlowStage::Sleep | FlowStage::Blocked)
+}
+
+/// Whether it is what this host does to receive.
+fn receives(at: HostStage) -> bool {
+    !at.far && RECEIVING.contains(&at.stage)
+}
+
+/// What takes the time that neither host has a request: its way, and NICs that hold it.
+fn wire(us: f64, facts: &Facts) -> Vec<FlowCause> {
+    match facts.far {
+        Some(Far::RemoteHold) => vec![FlowCause::FarHold],
+        Some(Far::SleepyMachine) => vec![FlowCause::FarAsleep],
+        Some(Far::Way) => vec![FlowCause::Way],
+        _ => {
+            let may_hold = facts.far_hold_up_to_us.is_none_or(|up_to| up_to >= us / 2.0);
+            let far = may_hold.then_some(FlowCause::FarHold);
+            let own = facts.own_hold.may_be(us / 2.0).then_some(FlowCause::Hold);
+            [Some(FlowCause::Way), far, own].into_iter().flatten().collect()
+        }
+    }
 }
 
 /// The stages of a request, by their causes: several that have one are together in the first.
@@ -154,42 +119,45 @@ fn by_cause(request: &TracedRequest) -> Stages {
 
 /// Some requests, and what they take on average.
 struct RequestPart<'a> {
-    requests: &'a [RankedRequest],
+    requests: Vec<&'a RankedRequest>,
+    /// The same as the far host has followed them, if it has.
+    far: Option<Box<Self>>,
     total_us: f64,
     /// Microseconds of each, as [`by_cause`] has them.
-    stages: Vec<(FlowStage, f64)>,
+    stages: Vec<(HostStage, f64)>,
 }
 
 impl<'a> RequestPart<'a> {
-    fn new(requests: &'a [RankedRequest]) -> Self {
+    fn new(requests: Vec<&'a RankedRequest>) -> Self {
+        let mean_us = |sum: u64| sum as f64 / requests.len().max(1) as f64 / 1e3;
         let causes: Vec<Stages> = requests.iter().map(|it| by_cause(&it.request)).collect();
-        let mean = |stage| {
-            let sum: u64 = causes.iter().map(|stages| stages.of(stage)).sum();
-            sum as f64 / causes.len().max(1) as f64 / 1e3
+        let far: Vec<&RankedRequest> = requests.iter().filter_map(|it| it.far.as_deref()).collect();
+        let far = (!far.is_empty()).then(|| Box::new(Self::new(far)));
+        let of = |at: HostStage| match &far {
+            Some(far) if at.far => far.us(at.stage),
+            None if at.far => 0.0,
+            _ => mean_us(causes.iter().map(|stages| stages.of(at.stage)).sum()),
         };
-        let stages = FlowStage::ALL.into_iter().map(|stage| (stage, mean(stage)));
-        Self {
-            requests,
-            total_us: mean_us(requests, Stages::total),
-            stages: stages.filter(|(_, us)| *us > 0.0).collect(),
-        }
+        let stages = HostStage::all().map(|at| (at, of(at))).filter(|(_, us)| *us > 0.0).collect();
+        let total_us = mean_us(requests.iter().map(|it| it.total()).sum());
+        Self { requests, far, total_us, stages }
     }
 
+    /// Microseconds of a stage of this host.
     fn us(&self, stage: FlowStage) -> f64 {
-        self.stages.iter().find(|(it, _)| *it == stage).map_or(0.0, |(_, us)| *us)
+        let at = HostStage::near(stage);
+        self.stages.iter().find(|(it, _)| *it == at).map_or(0.0, |(_, us)| *us)
     }
 
     /// What receives on this host, if it takes more of this than any other stage and no stage of it
     /// does so alone: together that is one cause. `weight` is how much of a stage counts.
-    fn receiving(&self, weight: impl Fn(FlowStage, f64) -> f64) -> Option<Vec<(FlowStage, f64)>> {
-        let (ours, others): (Vec<_>, Vec<_>) =
-            self.stages.iter().copied().partition(|(stage, _)| RECEIVING.contains(stage));
-        let most = |of: &[(FlowStage, f64)]| {
-            of.iter().map(|(stage, us)| weight(*stage, *us)).fold(0.0, f64::max)
+    fn receiving(&self, weight: impl Fn(HostStage, f64) -> f64) -> Option<Vec<(HostStage, f64)>> {
+        let known = self.stages.iter().filter(|(at, _)| at.stage != FlowStage::Unaccounted);
+        let (ours, others): (Vec<_>, Vec<_>) = known.copied().partition(|(at, _)| receives(*at));
+        let most = |of: &[(HostStage, f64)]| {
+            of.iter().map(|(at, us)| weight(*at, *us)).fold(0.0, f64::max)
         };
-        let others: Vec<_> =
-            others.into_iter().filter(|it| it.0 != FlowStage::Unaccounted).collect();
-        let sum: f64 = ours.iter().map(|(stage, us)| weight(*stage, *us)).sum();
+        let sum: f64 = ours.iter().map(|(at, us)| weight(*at, *us)).sum();
         let is_one =
             sum > most(&others) && most(&others) > most(&ours) && most(&ours) < ALONE * sum;
         is_one.then_some(ours)
@@ -198,26 +166,28 @@ impl<'a> RequestPart<'a> {
     /// Its causes, by what it takes more than typical requests, if that is much.
     fn judge(&self, typical: Option<&Self>, facts: &Facts) -> PartVerdict {
         let total_us = self.total_us.max(1e-3);
-        let accounted = 1.0 - self.us(FlowStage::Unaccounted) / total_us;
+        let unaccounted = |(at, us): &(HostStage, f64)| {
+            if at.stage == FlowStage::Unaccounted { *us } else { 0.0 }
+        };
+        let accounted = 1.0 - self.stages.iter().map(unaccounted).sum::<f64>() / total_us;
         let beside = typical.filter(|it| total_us >= SLOWER * it.total_us);
-        let weight = |stage, us: f64| us - beside.map_or(0.0, |it| it.us(stage));
+        let us_of = |part: &Self, at| {
+            part.stages.iter().find(|(it, _)| *it == at).map_or(0.0, |(_, us)| *us)
+        };
+        let weight = |at, us: f64| us - beside.map_or(0.0, |it| us_of(it, at));
         let whole = total_us - beside.map_or(0.0, |it| it.total_us);
-        let mut stages: Vec<(FlowStage, f64)> = self.stages.clone();
-        stages.retain(|(stage, _)| *stage != FlowStage::Unaccounted);
         let receiving = self.receiving(weight);
-        if receiving.is_some() {
-            stages.retain(|(stage, _)| !RECEIVING.contains(stage));
-        }
+        let mut stages = self.stages.clone();
+        stages.retain(|(at, _)| {
+            at.stage != FlowStage::Unaccounted && !(receiving.is_some() && receives(*at))
+        });
         stages.sort_by(|a, b| weight(b.0, b.1).total_cmp(&weight(a.0, a.1)));
         let first = receiving.map(|stages| self.together(&stages, facts));
-        let is_named = |(at, (stage, us)): &(usize, (FlowStage, f64))| {
-            *at == 0 && first.is_none() || weight(*stage, *us) >= NAMED * whole
+        let is_named = |(place, (at, us)): &(usize, (HostStage, f64))| {
+            *place == 0 && first.is_none() || weight(*at, *us) >= NAMED * whole
         };
         let named = stages.into_iter().enumerate().filter(is_named);
-        let named = named.map(|(_, (stage, us))| {
-            let (causes, seen) = self.causes(stage, us, typical, facts);
-            self.group(causes, us, seen, facts)
-        });
+        let named = named.map(|(_, (at, us))| self.of_stage(at, us, typical, facts));
         let causes = first.iter().cloned().chain(named).take(MOST_NAMED);
         PartVerdict {
             requests: self.requests.len(),
@@ -228,11 +198,28 @@ impl<'a> RequestPart<'a> {
     }
 
     /// The stages that receive on this host, as one cause.
-    fn together(&self, stages: &[(FlowStage, f64)], facts: &Facts) -> CauseGroup {
+    fn together(&self, stages: &[(HostStage, f64)], facts: &Facts) -> CauseGroup {
         let us = stages.iter().map(|(_, us)| us).sum();
-        let each = stages.iter().map(|(stage, us)| format!("{} {}", stage.name(), text::time(*us)));
+        let each = stages.iter().map(|(at, us)| format!("{} {}", at.name(), text::time(*us)));
         let seen = each.collect::<Vec<_>>().join(", ");
         self.group(vec![FlowCause::Receiving], us, Some(seen), facts)
+    }
+
+    /// The causes of one stage.
+    fn of_stage(&self, at: HostStage, us: f64, beside: Option<&Self>, facts: &Facts) -> CauseGroup {
+        let Some(far) = self.far.as_ref().filter(|_| at.far) else {
+            let (causes, seen) = self.causes(at.stage, us, beside, facts);
+            let stack = if is_block(at.stage) { self.stack() } else { Vec::new() };
+            return CauseGroup { stack, ..self.group(causes, us, seen, facts) };
+        };
+        // Nagle's algorithm there waits for what is done here.
+        if at.stage == FlowStage::Nagle {
+            return self.group(vec![FlowCause::FarNagle], us, None, facts);
+        }
+        let there = facts.of_far_host();
+        let (causes, seen) = far.causes(at.stage, us, None, &there);
+        let group = self.group(causes, us, seen, &there);
+        text::seen_there(group)
     }
 
     fn group(
@@ -250,6 +237,7 @@ impl<'a> RequestPart<'a> {
             share: us / self.total_us.max(1e-3),
             what: text::what(&causes),
             seen,
+            stack: Vec::new(),
             advice: causes.iter().map(|cause| text::advice(*cause, facts)).collect(),
             separates: text::separates(&causes, facts),
             causes,
@@ -279,6 +267,7 @@ impl<'a> RequestPart<'a> {
             FlowStage::Retransmission => (vec![FlowCause::Loss], Some(self.losses())),
             FlowStage::FarUnacked => self.far(us, beside, facts),
             FlowStage::FarAcked => self.far_acked(us, beside),
+            FlowStage::Wire => (wire(us, facts), None),
             FlowStage::RestUnacked | FlowStage::RestAcked => only(FlowCause::FarNagle),
             FlowStage::OutOfOrder => only(self.hole()),
             FlowStage::Hold => only(FlowCause::Hold),
@@ -289,7 +278,7 @@ impl<'a> RequestPart<'a> {
             FlowStage::Preempted => self.waits_for_processor(FlowCause::Preempted, facts),
             FlowStage::Elsewhere => only(FlowCause::Elsewhere),
             FlowStage::Read => only(FlowCause::Read),
-            FlowStage::Lock => only(FlowCause::Lock),
+            FlowStage::Lock => (vec![FlowCause::Lock], self.call()),
             FlowStage::Disk => (vec![FlowCause::Disk], self.call()),
             FlowStage::Sleep => (vec![FlowCause::Sleep], self.call()),
             FlowStage::Blocked | FlowStage::Unaccounted => (vec![FlowCause::Blocked], self.call()),
@@ -305,7 +294,7 @@ impl<'a> RequestPart<'a> {
 
     /// The median of what requests have, of those that have it.
     fn median(&self, of: impl Fn(&RankedRequest) -> Option<f64>) -> Option<f64> {
-        let mut values: Vec<f64> = self.requests.iter().filter_map(of).collect();
+        let mut values: Vec<f64> = self.requests.iter().filter_map(|it| of(it)).collect();
         values.sort_by(f64::total_cmp);
         nearest_rank(&values, 500)
     }
@@ -314,14 +303,25 @@ impl<'a> RequestPart<'a> {
         self.median(|it| it.request.tcp?.min_rtt_us.map(f64::from))
     }
 
+    /// The value that most requests have of what `of` makes of their longest blocks.
+    fn most<T: Ord>(&self, of: impl Fn(&LongestBlock) -> Option<T>) -> Option<T> {
+        let mut counts = BTreeMap::new();
+        for value in self.requests.iter().filter_map(|it| of(it.request.block.as_ref()?)) {
+            *counts.entry(value).or_insert(0_u32) += 1;
+        }
+        counts.into_iter().max_by_key(|(_, count)| *count).map(|(value, _)| value)
+    }
+
     /// The system call in which most requests are blocked for longest.
     fn call(&self) -> Option<String> {
-        let mut counts = BTreeMap::new();
-        for call in self.requests.iter().filter_map(|it| it.request.block?.call) {
-            *counts.entry(call).or_insert(0_u32) += 1;
-        }
-        let (call, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-        Some(format!("longest in system call {call}; its name: ausyscall {call}"))
+        let (call, name) = self.most(|block| Some((block.call?, block.name.clone())))?;
+        Some(format!("longest in {}", name.unwrap_or_else(|| format!("system call {call}"))))
+    }
+
+    /// The stack in which most of them are.
+    fn stack(&self) -> Vec<String> {
+        let frames = |block: &LongestBlock| Some(block.frames.clone()).filter(|it| !it.is_empty());
+        self.most(frames).unwrap_or_default()
     }
 
     /// A first packet that is not answered is sent again after a second.
@@ -350,7 +350,7 @@ impl<'a> RequestPart<'a> {
             return (causes, seen(&idle));
         }
         let lost =
-            |it: &&RankedRequest| it.request.tcp.is_some_and(|tcp| tcp.ssthresh < NO_SSTHRESH);
+            |it: &&&RankedRequest| it.request.tcp.is_some_and(|tcp| tcp.ssthresh < NO_SSTHRESH);
         let cause = if 2 * self.requests.iter().filter(lost).count() > self.requests.len() {
             FlowCause::CwndAfterLoss
         } else {
@@ -360,8 +360,10 @@ impl<'a> RequestPart<'a> {
     }
 
     fn losses(&self) -> String {
-        let all = self.requests.iter().map(|it| &it.request.counts);
-        let sum = |of: fn(&flows::record::RequestCounts) -> u32| all.clone().map(of).sum::<u32>();
+        let all = self.requests.iter().map(|it| it.request.counts);
+        let sum = |of: fn(&flows::record::RequestCounts) -> u32| {
+            all.clone().map(|it| of(&it)).sum::<u32>()
+        };
         let hit = all.clone().filter(|it| it.timeouts + it.fast_retransmissions > 0).count();
         format!(
             "{hit} of {} requests; {} segments sent again after a timeout, {} before one",

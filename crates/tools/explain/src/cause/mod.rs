@@ -25,14 +25,16 @@ mod ranked;
 #[cfg(test)]
 mod tests;
 mod text;
+mod verdict;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::evidence::{Far, OwnHold};
 
-pub use judge::{Acquitted, CauseGroup, PartVerdict, RequestVerdict};
-pub use ranked::{Ranked, RequestTable, StageLine};
+pub(crate) use ranked::RankedRequest;
+pub use ranked::{HostStage, Ranked, RequestTable, StageLine};
+pub use verdict::{Acquitted, CauseGroup, PartVerdict, RequestVerdict};
 
 /// The share of a part that stages have to account for, or nothing is concluded from it.
 pub(crate) const ACCOUNTED: f64 = 0.9;
@@ -159,6 +161,9 @@ pub struct Facts<'a> {
     pub(crate) own_hold: &'a OwnHold,
     /// What references show of the far side; `None` without references.
     pub(crate) far: Option<Far>,
+    /// How long the far NIC holds packets at most, by what the far host says, in microseconds;
+    /// `None`: nothing says it.
+    pub(crate) far_hold_up_to_us: Option<f64>,
     /// For how long the program's cgroup was throttled in all, in microseconds.
     pub(crate) throttled_us: Option<f64>,
     /// Whether a pause resets the congestion window (`tcp_slow_start_after_idle`).
@@ -167,4 +172,20 @@ pub struct Facts<'a> {
     pub(crate) frequency: Option<f64>,
     /// Packets that the device receives a second.
     pub(crate) packets_per_s: f64,
+}
+
+impl Facts<'_> {
+    /// What is known of the far host, as far as its requests do not say it: nothing.
+    pub(crate) fn of_far_host(&self) -> Facts<'static> {
+        Facts {
+            device: None,
+            own_hold: &OwnHold::Unknown,
+            far: None,
+            far_hold_up_to_us: None,
+            throttled_us: None,
+            slow_start_after_idle: None,
+            frequency: None,
+            packets_per_s: self.packets_per_s,
+        }
+    }
 }

@@ -29,6 +29,53 @@ pub(crate) struct RankedRequest {
     pub request: TracedRequest,
     /// Nanoseconds since the end of the one before on its flow; `None`: there was none.
     pub idle: Option<u64>,
+    /// The same request as the far host has followed it, with the stages that are its own.
+    pub far: Option<Box<Self>>,
+}
+
+impl RankedRequest {
+    /// Nanoseconds of a stage of either host.
+    pub(crate) fn of(&self, at: HostStage) -> u64 {
+        let request = if at.far { self.far.as_deref() } else { Some(self) };
+        request.map_or(0, |it| it.request.stages.of(at.stage))
+    }
+
+    /// Nanoseconds of all stages of both hosts.
+    pub(crate) fn total(&self) -> u64 {
+        let far = self.far.as_ref().map_or(0, |it| it.request.stages.total());
+        self.request.stages.total() + far
+    }
+}
+
+/// A stage of this host, or of the far one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HostStage {
+    /// What requests waited for.
+    pub stage: FlowStage,
+    /// Whether it is one of the far host, as that has followed it (`--with`).
+    pub far: bool,
+}
+
+impl HostStage {
+    /// One of this host.
+    pub(crate) const fn near(stage: FlowStage) -> Self {
+        Self { stage, far: false }
+    }
+
+    /// All of them, in the order of a request: those of the far host after the wire.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        let wire = FlowStage::ALL.iter().position(|stage| *stage == FlowStage::Wire);
+        let (there, back) = FlowStage::ALL.split_at(wire.unwrap_or(0) + 1);
+        let far = FlowStage::ALL.iter().map(|stage| Self { stage: *stage, far: true });
+        let near = |stage: &FlowStage| Self::near(*stage);
+        there.iter().map(near).chain(far).chain(back.iter().map(near))
+    }
+
+    /// As tables have it.
+    pub(crate) fn name(self) -> String {
+        let place = if self.far { "there: " } else { "" };
+        format!("{place}{}", self.stage.name())
+    }
 }
 
 impl Ranked {
@@ -43,7 +90,7 @@ impl Ranked {
             let before = ends.insert(request.flow.socket, request.end);
             let idle = before.map(|end| request.begin.saturating_sub(end));
             if whole(&request) && ranked.len() < MOST {
-                ranked.push(RankedRequest { request, idle });
+                ranked.push(RankedRequest { request, idle, far: None });
             }
         }
         ranked.sort_by_key(|it| it.request.length());
@@ -105,7 +152,15 @@ impl Ranked {
 
     /// The median of what `of` makes of their stages; `None` without requests.
     pub(crate) fn median_of(&self, of: impl Fn(&Stages) -> u64) -> Option<u64> {
-        nearest_rank(&self.sorted(of), 500)
+        nearest_rank(&self.sorted(|it| of(&it.request.stages)), 500)
+    }
+
+    /// Those of which `of` makes others, in the same order.
+    pub(crate) fn filter_map(
+        &self,
+        of: impl FnMut(&RankedRequest) -> Option<RankedRequest>,
+    ) -> Self {
+        Self { requests: self.requests.iter().filter_map(of).collect() }
     }
 
     /// Calls `each` with every request's nanoseconds in a stage, for all stages that occur.
@@ -123,34 +178,34 @@ impl Ranked {
         if self.len() < FEWEST {
             return None;
         }
-        let times = |of: &dyn Fn(&Stages) -> u64, sorted: &[u64]| LengthTimes {
+        let times = |of: &dyn Fn(&RankedRequest) -> u64, sorted: &[u64]| LengthTimes {
             typical_us: mean_us(self.typical(), of),
             slow_us: mean_us(self.slowest(), of),
             quantiles_us: Quantiles::of_sorted(sorted).unwrap_or_default(),
         };
-        let stages = FlowStage::ALL.into_iter().filter_map(|stage| {
-            let of = |stages: &Stages| stages.of(stage);
+        let stages = HostStage::all().filter_map(|at| {
+            let of = |it: &RankedRequest| it.of(at);
             let sorted = self.sorted(of);
             sorted.last().filter(|most| **most > 0)?;
-            Some(StageLine { stage, times: times(&of, &sorted) })
+            Some(StageLine { at, times: times(&of, &sorted) })
         });
         Some(RequestTable {
             requests: self.len(),
             stages: stages.collect(),
-            total: times(&Stages::total, &self.sorted(Stages::total)),
+            total: times(&RankedRequest::total, &self.sorted(RankedRequest::total)),
         })
     }
 
-    fn sorted(&self, of: impl Fn(&Stages) -> u64) -> Vec<u64> {
-        let mut values: Vec<u64> = self.requests.iter().map(|it| of(&it.request.stages)).collect();
+    fn sorted(&self, of: impl Fn(&RankedRequest) -> u64) -> Vec<u64> {
+        let mut values: Vec<u64> = self.requests.iter().map(of).collect();
         values.sort_unstable();
         values
     }
 }
 
 /// The mean over some requests, in microseconds.
-pub(crate) fn mean_us(requests: &[RankedRequest], of: impl Fn(&Stages) -> u64) -> f64 {
-    let sum: u64 = requests.iter().map(|it| of(&it.request.stages)).sum();
+fn mean_us(requests: &[RankedRequest], of: impl Fn(&RankedRequest) -> u64) -> f64 {
+    let sum: u64 = requests.iter().map(of).sum();
     sum as f64 / requests.len().max(1) as f64 / 1e3
 }
 
@@ -168,8 +223,9 @@ pub struct LengthTimes {
 /// A stage of many requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct StageLine {
-    /// What requests waited for.
-    pub stage: FlowStage,
+    /// What requests waited for, on which host.
+    #[serde(flatten)]
+    pub at: HostStage,
     /// What it takes.
     #[serde(flatten)]
     pub times: LengthTimes,
@@ -180,7 +236,7 @@ pub struct StageLine {
 pub struct RequestTable {
     /// How many requests.
     pub requests: usize,
-    /// What requests waited for. that occur, in the order of a request.
+    /// The stages that occur, in the order of a request.
     pub stages: Vec<StageLine>,
     /// From the first byte to the last.
     pub total: LengthTimes,

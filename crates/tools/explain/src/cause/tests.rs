@@ -14,6 +14,7 @@ const FACTS: Facts = Facts {
     device: Some("eth7"),
     own_hold: &OwnHold::None,
     far: None,
+    far_hold_up_to_us: None,
     throttled_us: None,
     slow_start_after_idle: Some(true),
     frequency: None,
@@ -128,7 +129,7 @@ fn stage_is_acquitted_by_its_largest_value() {
     let mut requests = alike(1_000, &usual);
     let acquitted = |requests: &[TracedRequest]| {
         let all = judged(requests.to_vec(), &FACTS).acquitted;
-        all.iter().map(|it| (it.stage, it.at_most_us)).collect::<Vec<_>>()
+        all.iter().map(|it| (it.at.stage, it.at_most_us)).collect::<Vec<_>>()
     };
     let hold = (FlowStage::Hold, 0.0);
     let (stack, wake) = ((FlowStage::StackIn, 4.0), (FlowStage::WakeUp, 10.0));
@@ -138,7 +139,7 @@ fn stage_is_acquitted_by_its_largest_value() {
     assert_eq!(acquitted(&requests), [hold, stack]);
     // A NIC that may hold packets is not acquitted by requests without a known hold.
     let facts = Facts { own_hold: &OwnHold::Unknown, ..FACTS };
-    assert!(judged(requests, &facts).acquitted.iter().all(|it| it.stage != FlowStage::Hold));
+    assert!(judged(requests, &facts).acquitted.iter().all(|it| it.at.stage != FlowStage::Hold));
 }
 
 #[test]
@@ -336,13 +337,23 @@ fn parts_of_receiving_are_one_cause_where_each_is_less_than_another_stage() {
 #[test]
 fn blocks_come_with_their_call_and_pipelining_is_counted() {
     let mut requests = alike(9, &[(FlowStage::Blocked, 900)]);
+    let frames = |name: &str| vec!["pthread_mutex_lock".to_owned(), name.to_owned()];
     for (call, request) in [61, 7, 61, 61].into_iter().zip(&mut requests) {
-        request.block = Some(LongestBlock { nanos: 1, call: Some(call), stack: None });
-        request.partial.pipelined = call == 7;
+        let name = (call == 61).then(|| "wait4".to_owned());
+        let frames = frames(if call == 61 { "serve" } else { "other" });
+        let call = Some(call);
+        request.block = Some(LongestBlock { nanos: 1, call, name, stack: None, frames });
+        request.partial.pipelined = call == Some(7);
     }
     let verdict = judged(requests, &FACTS);
-    let seen = verdict.mean.causes[0].seen.as_deref();
-    assert_eq!(seen, Some("longest in system call 61; its name: ausyscall 61"));
+    let group = &verdict.mean.causes[0];
+    assert_eq!(group.seen.as_deref(), Some("longest in wait4"));
+    assert_eq!(group.stack, frames("serve"));
+    let text = verdict.text();
+    assert!(
+        text.contains("The stack in which most of them wait:\n  pthread_mutex_lock\n  serve\n"),
+        "{text}"
+    );
     assert_eq!(verdict.pipelined, 1);
     assert!(verdict.text().contains("During 1 of the 9 requests others were in flight"));
 }

@@ -6,7 +6,8 @@ use std::sync::OnceLock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::judge::{Acquitted, CauseGroup, PartVerdict, RequestVerdict, SLOWER};
+use super::judge::SLOWER;
+use super::verdict::{Acquitted, CauseGroup, PartVerdict, RequestVerdict};
 use super::{Facts, FlowCause, Side};
 use crate::evidence::OwnHold;
 
@@ -55,6 +56,23 @@ pub(super) fn what(causes: &[FlowCause]) -> String {
 pub(super) fn advice(cause: FlowCause, facts: &Facts) -> CauseAdvice {
     let text = of(cause);
     CauseAdvice { cause, takes: filled(&text.takes, facts), costs: filled(&text.costs, facts) }
+}
+
+/// Causes that the far host has itself, by what it has followed.
+pub(super) fn seen_there(mut group: CauseGroup) -> CauseGroup {
+    group.side = match group.side {
+        Side::Mine => Side::Theirs,
+        Side::Theirs => Side::Mine,
+        other => other,
+    };
+    let there = |text: &str| match text.strip_prefix("on the far host: ") {
+        Some(back) => format!("on this host: {back}"),
+        None => format!("on the far host: {text}"),
+    };
+    group.what = format!("as the far host sees it, {}", group.what);
+    group.advice.iter_mut().for_each(|advice| advice.takes = there(&advice.takes));
+    group.separates = group.separates.iter().map(|tells| there(tells)).collect();
+    group
 }
 
 /// The commands that separate causes that data of this host does not separate.
@@ -117,13 +135,17 @@ impl RequestVerdict {
             let longest = time(self.slowest.total_us);
             text += &format!("Slowest 1 %, {longest}: hardly longer than typical ones.\n");
         }
+        let all = || [typical, mean, &self.slowest].into_iter().flat_map(|part| &part.causes);
         let mut seen: Vec<&[FlowCause]> = Vec::new();
-        for part in [typical, mean, &self.slowest] {
-            for group in &part.causes {
-                if !seen.contains(&group.causes.as_slice()) {
-                    seen.push(&group.causes);
-                    text += &group.to_do();
-                }
+        for group in all() {
+            if !seen.contains(&group.causes.as_slice()) {
+                seen.push(&group.causes);
+                text += &group.to_do();
+                let alike = all().filter(|it| it.causes == group.causes);
+                text += &alike
+                    .map(CauseGroup::stack_text)
+                    .find(|it| !it.is_empty())
+                    .unwrap_or_default();
             }
         }
         let acquitted: Vec<String> = self.acquitted.iter().map(Acquitted::text).collect();
@@ -169,6 +191,15 @@ impl CauseGroup {
         format!("{} ({share:.0} %, {side}): {}{seen}", time(self.us), self.what)
     }
 
+    /// Where the program waits, if that is known.
+    fn stack_text(&self) -> String {
+        if self.stack.is_empty() {
+            return String::new();
+        }
+        let frames: String = self.stack.iter().map(|frame| format!("  {frame}\n")).collect();
+        format!("The stack in which most of them wait:\n{frames}")
+    }
+
     fn to_do(&self) -> String {
         let names: Vec<String> = self.causes.iter().map(|cause| name(*cause)).collect();
         let names = names.join(" or ");
@@ -188,8 +219,8 @@ impl CauseGroup {
 impl Acquitted {
     fn text(&self) -> String {
         if self.at_most_us == 0.0 {
-            return format!("{} (none)", self.stage.name());
+            return format!("{} (none)", self.at.name());
         }
-        format!("{} (at most {})", self.stage.name(), time(self.at_most_us))
+        format!("{} (at most {})", self.at.name(), time(self.at_most_us))
     }
 }

@@ -45,7 +45,7 @@ impl EchoSocket {
         })
     }
 
-    /// Our address.
+    /// The address of this host on it.
     pub(super) fn local(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Tcp(stream) => stream.local_addr(),

@@ -11,6 +11,7 @@ use anyhow::{Result, anyhow, ensure};
 use workload::{Transport, WorkloadSpec};
 
 use bench::agent::AgentSpec;
+use explain::far::FollowOrder;
 
 /// The longest run, in milliseconds.
 const MAX_RUN_MS: u64 = 3_600_000;
@@ -30,12 +31,30 @@ const MAX_CONNECTIONS: usize = 1_000;
 /// The most CPU time for one request, in microseconds.
 const MAX_COMPUTE_US: u64 = 100_000;
 
-/// An agent's specification, as it may be played.
+/// What is started for another host, as it may be.
 #[derive(Debug)]
 pub(super) struct Allowed {
+    /// The command of this program: `agent`, or `follow`.
+    pub(super) command: &'static str,
     pub(super) json: String,
     /// From *go* to the end.
     pub(super) run: Duration,
+}
+
+/// The look at requests that `order` asks for, if it may be had: of connections with `asker`.
+pub(super) fn followed(
+    order: FollowOrder,
+    explains: bool,
+    asker: IpAddr,
+    own: IpAddr,
+) -> Result<Allowed> {
+    ensure!(
+        explains,
+        "requests are followed for other hosts only by `earmark serve --explain`, started as root"
+    );
+    let order = order.bounded(asker, own)?;
+    let run = Duration::from_secs_f64(order.follow_s);
+    Ok(Allowed { command: "follow", json: serde_json::to_string(&order)?, run })
 }
 
 /// The agent that `text` asks for, if it may be played: against `asker`, served at `own`.
@@ -60,7 +79,7 @@ pub(super) fn allowed(text: &[u8], asker: IpAddr, own: IpAddr) -> Result<Allowed
     spec.address = Some(SocketAddr::new(host, port).to_string());
     spec.for_host = Some(asker);
     let json = serde_json::to_string(&spec)?;
-    Ok(Allowed { json, run: Duration::from_millis(run_ms) })
+    Ok(Allowed { command: "agent", json, run: Duration::from_millis(run_ms) })
 }
 
 /// Refuses workloads that are not for other hosts, and numbers that are too large.
@@ -100,6 +119,20 @@ mod tests {
     fn ask(spec: &str) -> Result<String> {
         let ips = ["10.0.0.7", "10.0.0.9"].map(|text| text.parse().unwrap());
         allowed(spec.as_bytes(), ips[0], ips[1]).map(|allowed| allowed.json)
+    }
+
+    #[test]
+    fn requests_are_followed_where_that_is_allowed_and_of_the_asker_alone() {
+        let ips = ["10.0.0.7", "10.0.0.9"].map(|text| text.parse().unwrap());
+        let text = r#"{"follow_s":10.0,"host":"10.0.0.1"}"#;
+        let order = || FollowOrder::parse(text).unwrap();
+        let refusal = followed(order(), false, ips[0], ips[1]).unwrap_err().to_string();
+        assert!(refusal.contains("serve --explain"), "{refusal}");
+        let allowed = followed(order(), true, ips[0], ips[1]).unwrap();
+        assert_eq!((allowed.command, allowed.run), ("follow", Duration::from_secs(10)));
+        assert!(allowed.json.contains(r#""host":"10.0.0.7""#), "{}", allowed.json);
+        let long = FollowOrder { follow_s: 1e9, ..order() };
+        assert!(followed(long, true, ips[0], ips[1]).is_err());
     }
 
     #[test]

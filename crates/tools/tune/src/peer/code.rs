@@ -115,7 +115,7 @@ impl fmt::Debug for Code {
     }
 }
 
-/// Where `earmark tune` gets its code from.
+/// Where `earmark tune` and `earmark explain` get their code from.
 #[derive(clap::Args, Debug)]
 pub struct CodeArgs {
     /// The pairing code that `earmark serve` prints on the far host
@@ -141,8 +141,8 @@ impl CodeArgs {
         match Code::from_environment()? {
             Some(code) => Ok(code),
             None => bail!(
-                "--peer needs the pairing code that `earmark serve` prints on the far host: give \
-                 --code, --code-file or {VARIABLE}"
+                "the far host needs the pairing code that `earmark serve` prints there: give --code, \
+                 --code-file or {VARIABLE}"
             ),
         }
     }

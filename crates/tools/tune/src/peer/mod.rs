@@ -12,6 +12,9 @@
 //! Nor does this side trust the far one: what that says is bounded ([`at`]), read as messages of an
 //! agent alone (`bench::records::Message::parse`), and addresses in it are not used.
 //!
+//! `earmark explain --with` uses the same pairing: then the first text is an order to follow
+//! requests (`explain::far`), which a far host takes that was started with `--explain`.
+//!
 //! A far host starts nothing but our own workloads over TCP, within bounds (`allowed`), only
 //! against the host that asks, and none for longer than an hour. Its servers close connections of
 //! all other addresses. docs/security.md has what follows from that.
@@ -40,6 +43,7 @@ pub use channel::checks;
 use channel::{Receiver, Sender};
 use code::VARIABLE;
 pub use code::{Code, CodeArgs};
+use explain::far::{self, FarHost, FollowOrder};
 pub use serve::{ServeArgs, Server};
 
 /// The port of `earmark serve`.
@@ -51,6 +55,9 @@ const MAX_SAID: usize = 2 << 20;
 
 /// How long a far agent may take to end when its parent has gone.
 const END_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long a far host follows before this one begins, and after it has ended, in seconds: at most.
+const AHEAD: f64 = 30.0;
 
 /// The most addresses of a name that are tried.
 const MAX_ADDRESSES: usize = 8;
@@ -154,7 +161,18 @@ impl Machine for RemoteHost {
     }
 }
 
-/// Stands for the agent `spec` on the host at `address`, until it has ended.
+/// Has the host of that name follow requests for this one, for so many seconds at most.
+pub fn following(host: &str, code: Code, seconds: f64) -> Result<FarHost> {
+    let remote = RemoteHost::find(host, code)?.0;
+    // It begins before this host does.
+    let follow_s = (seconds + AHEAD).min(far::LONGEST);
+    let order = FollowOrder { follow_s, host: None, own: None };
+    let mut command = remote.command(OsStr::new("/proc/self/exe"));
+    FarHost::start(host, command.args(["follow", &serde_json::to_string(&order)?]))
+}
+
+/// Stands for the agent, or the look at requests, `spec` on the host at `address`, until it has
+/// ended.
 pub fn at(address: SocketAddr, spec: &str) -> Result<ExitCode> {
     let code = Code::from_environment()?.with_context(|| format!("{VARIABLE} is not set"))?;
     let (mut sender, mut receiver) = pair(connect(address)?, address, &code)?;
@@ -166,17 +184,18 @@ pub fn at(address: SocketAddr, spec: &str) -> Result<ExitCode> {
         sleep(END_WITHIN);
         sender.close();
     });
-    relay(&mut receiver, &mut std::io::stdout().lock())
+    let most = if FollowOrder::parse(spec).is_some() { far::MAX_SAID } else { MAX_SAID };
+    relay(&mut receiver, &mut std::io::stdout().lock(), most)
         .with_context(|| format!("listen to the agent at {address}"))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn relay(receiver: &mut Receiver, out: &mut impl Write) -> Result<()> {
-    let mut left = MAX_SAID;
+fn relay(receiver: &mut Receiver, out: &mut impl Write, most: usize) -> Result<()> {
+    let mut left = most;
     while let Some(text) = receiver.receive(None)? {
         // A message without text takes time, too.
         left = left.checked_sub(text.len().max(1)).with_context(|| {
-            format!("it says more than {MAX_SAID} bytes; is that host one to be trusted?")
+            format!("it says more than {most} bytes; is that host one to be trusted?")
         })?;
         out.write_all(&text)?;
         out.flush()?;
@@ -203,7 +222,7 @@ mod tests {
         });
         let (sender, mut receiver) = channel::greet(near, &code, until).unwrap();
         let mut said = Vec::new();
-        let refusal = relay(&mut receiver, &mut said).unwrap_err().to_string();
+        let refusal = relay(&mut receiver, &mut said, MAX_SAID).unwrap_err().to_string();
         assert!(refusal.contains("more than 2097152 bytes"), "{refusal}");
         assert_eq!(said.len(), MAX_SAID);
         sender.close();

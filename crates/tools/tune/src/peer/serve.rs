@@ -19,11 +19,12 @@ use rustix::net::sockopt::{
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::admission::{Admission, AdmissionSlot};
-use super::allowed::{Allowed, allowed};
+use super::allowed::{Allowed, allowed, followed};
 use super::channel::{self, Receiver, Sender};
 use super::code::{Code, VARIABLE};
 use super::{PORT, addresses};
 use bench::records::AgentMessage;
+use explain::far::FollowOrder;
 use sys::refusals::{Refusals, is_allowed};
 
 /// From a connection to the specification of its agent.
@@ -62,6 +63,10 @@ pub struct ServeArgs {
     /// have the code
     #[arg(long, value_name = "IP")]
     pub allow: Vec<IpAddr>,
+    /// Follow requests between this host and a paired one for its `earmark explain --with`, too; it
+    /// takes the rights of explain
+    #[arg(long)]
+    pub explain: bool,
     /// Keep the pairing code in this file: it is read, or made with a new code if it is not there.
     /// Without it, and without EARMARK_CODE, each start has a new code, which is printed
     #[arg(long, value_name = "FILE")]
@@ -71,6 +76,7 @@ pub struct ServeArgs {
 struct Service {
     code: Code,
     allow: Vec<IpAddr>,
+    explains: bool,
     refusals: Arc<Refusals>,
     report: fn(Arguments<'_>),
 }
@@ -91,8 +97,13 @@ impl Server {
         let listener = TcpListener::bind(&wanted[..])
             .with_context(|| format!("listen at {}; choose another with --listen", args.listen))?;
         let refusals = Refusals::new("earmark serve", report);
-        let service =
-            Service { code, allow: args.allow.clone(), refusals: Arc::new(refusals), report };
+        let service = Service {
+            code,
+            allow: args.allow.clone(),
+            explains: args.explain,
+            refusals: Arc::new(refusals),
+            report,
+        };
         Ok(Self { listener, service, code_words })
     }
 
@@ -108,6 +119,9 @@ impl Server {
             format!("serves at {own}; on the other host:"),
             format!("earmark tune DEV --goal GOAL --peer {host} {}", self.code_words),
         ];
+        if self.service.explains {
+            lines.push(format!("earmark explain HOST --with {host} {}", self.code_words));
+        }
         if own.ip().is_loopback() {
             lines
                 .push("this address is for this host alone; --listen ADDRESS names another".into());
@@ -195,7 +209,12 @@ fn session(
         Err(_) => return service.refusals.count("that did not go on as a paired host does", from),
     };
     let agent = || -> Result<Orders> {
-        let allowed = allowed(&text, from, stream.local_addr()?.ip().to_canonical())?;
+        let own = stream.local_addr()?.ip().to_canonical();
+        let order = std::str::from_utf8(&text).ok().and_then(FollowOrder::parse);
+        let allowed = match order {
+            Some(order) => followed(order, service.explains, from, own)?,
+            None => allowed(&text, from, own)?,
+        };
         ask_if_there(stream).context("watch the connection")?;
         slot.start_agent()?;
         play(stream, (&mut sender, receiver), &allowed)
@@ -243,7 +262,7 @@ fn play(
     allowed: &Allowed,
 ) -> Result<Orders> {
     let mut child = Command::new("/proc/self/exe")
-        .args(["agent", &allowed.json])
+        .args([allowed.command, &allowed.json])
         .env_remove(VARIABLE)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
