@@ -11,7 +11,7 @@ use clap::Args;
 
 use bench::options::number;
 use read::archive::{self, MOST_KEPT};
-use read::{Input, LARGEST, Options, is_looked_at, read, screen};
+use read::{Input, LARGEST, Options, ReadSession, is_looked_at, screen};
 use report::terminal::Width;
 use report::{json, outln};
 
@@ -47,13 +47,13 @@ pub(crate) fn run(args: &ReadArgs) -> Result<ExitCode> {
         Some((name, Ok(policy))) => Some((name, policy)),
         None => None,
     };
-    let mut inputs = Vec::new();
-    for path in &args.files {
-        inputs.extend(open(path)?);
-    }
     let options =
         Options { driver: args.driver.clone(), device: args.device.clone(), seconds: args.seconds };
-    let answer = read(&inputs, &options);
+    let mut session = ReadSession::new(options);
+    for path in &args.files {
+        open(path, &mut session)?;
+    }
+    let answer = session.finish();
     let width = Width::of_output();
     if let Some((name, policy)) = &policy {
         if answer.devices.is_empty() {
@@ -72,33 +72,32 @@ pub(crate) fn run(args: &ReadArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is in a file, a directory, an archive, or on standard input.
-fn open(path: &Path) -> Result<Vec<Input>> {
+/// Reads a file, a directory, an archive, or standard input.
+fn open(path: &Path, session: &mut ReadSession) -> Result<()> {
     let name = path.display().to_string();
     if path == Path::new("-") {
-        return archive::inputs(name, stdin().lock())
+        return archive::read_into(session, &name, stdin().lock())
             .context("read standard input; paste, then type Ctrl-D");
     }
     let doing = || format!("read {name}; list what is there with: ls -l {name}");
     if fs::metadata(path).with_context(doing)?.is_dir() {
-        return directory(path).with_context(doing);
+        return directory(path, session).with_context(doing);
     }
     let file = File::open(path).with_context(doing)?;
-    archive::inputs(name.clone(), file).with_context(doing)
+    archive::read_into(session, &name, file).with_context(doing)
 }
 
-/// The files of a report in a directory, or all that are in it.
-fn directory(path: &Path) -> Result<Vec<Input>> {
+/// Reads the files of a report in a directory, or all that are in it.
+fn directory(path: &Path, session: &mut ReadSession) -> Result<()> {
     let mut files = Vec::new();
     list(path, 0, &mut files)?;
     let above = path.parent().unwrap_or(path);
     let relative = |file: &Path| file.strip_prefix(above).unwrap_or(file).display().to_string();
     let of_report: Vec<&PathBuf> = files.iter().filter(|it| is_looked_at(&relative(it))).collect();
     if of_report.is_empty() {
-        let direct = files.iter().filter(|file| file.parent() == Some(path));
-        return direct.map(|file| open(file)).collect::<Result<Vec<_>>>().map(|all| all.concat());
+        let mut direct = files.iter().filter(|file| file.parent() == Some(path));
+        return direct.try_for_each(|file| open(file, session));
     }
-    let mut inputs = Vec::new();
     for file in of_report {
         // Reports of root have files that others may not read.
         let Ok(opened) = File::open(file) else { continue };
@@ -106,9 +105,9 @@ fn directory(path: &Path) -> Result<Vec<Input>> {
         opened.take(LARGEST).read_to_end(&mut bytes)?;
         let size = fs::metadata(file)?.len();
         let left_off = size.saturating_sub(LARGEST);
-        inputs.push(Input { name: relative(file), bytes, is_of_report: true, left_off });
+        session.input(&Input { name: relative(file), bytes, is_of_report: true, left_off });
     }
-    Ok(inputs)
+    Ok(())
 }
 
 /// Regular files below a directory; links lead nowhere.

@@ -4,7 +4,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use netdev::ethtool::{Coalesce, Ethtool, QueueCoalesce};
+use netdev::ethtool::{Ethtool, differing_queues};
 use netdev::interrupts::{Interrupt, irqbalance, of_device, read_interrupts};
 use netdev::netdev::Netdev;
 use netdev::setters::{Setter, Setters, read_setters, read_traits};
@@ -40,7 +40,7 @@ pub fn read(root: &Root, name: &str, sample: Duration) -> Result<Report> {
     let queue_coalescing = match (&coalescing, channels) {
         (Some(whole), Some(channels)) if channels.receiving() > 1 => {
             let of_queues = ethtool.queue_coalesce(name, channels.receiving());
-            differing(of_queues.unwrap_or_default(), whole)
+            differing_queues(of_queues.unwrap_or_default(), whole)
         }
         _ => Vec::new(),
     };
@@ -151,13 +151,4 @@ impl Notes {
 
 fn why(error: &DeviceError) -> String {
     if error.is_denied() { format!("needs root: {error}") } else { error.to_string() }
-}
-
-/// The queues whose settings are not those of the whole device.
-fn differing(queues: Vec<QueueCoalesce>, whole: &Coalesce) -> Vec<QueueCoalesce> {
-    // The ioctl does not show which parameters a driver supports.
-    let differs = |queue: &QueueCoalesce| {
-        queue.coalesce.iter().any(|(name, value)| whole.get(name).is_some_and(|it| it != value))
-    };
-    queues.into_iter().filter(differs).collect()
 }

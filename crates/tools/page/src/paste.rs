@@ -1,7 +1,7 @@
 //! The tab Paste: what `earmark read` says of texts and files.
 
-use read::archive::inputs;
-use read::{Options, read, screen};
+use read::archive::read_into;
+use read::{Options, ReadSession, screen};
 use report::terminal::Width;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -46,13 +46,13 @@ impl Paste {
     }
 
     pub(crate) fn answer(&mut self, options: PasteOptions) -> Result<Value, String> {
-        let mut all = Vec::new();
-        for PastedFile { name, bytes } in std::mem::take(&mut self.files) {
-            let what = format!("read {name}");
-            all.extend(inputs(name, &bytes[..]).map_err(|error| format!("{what}: {error}"))?);
-        }
         let PasteOptions { driver, device, seconds, columns } = options;
-        let answer = read(&all, &Options { driver, device, seconds });
+        let mut session = ReadSession::new(Options { driver, device, seconds });
+        for PastedFile { name, bytes } in std::mem::take(&mut self.files) {
+            read_into(&mut session, &name, &bytes[..])
+                .map_err(|error| format!("read {name}: {error}"))?;
+        }
+        let answer = session.finish();
         if answer.is_nothing() {
             return Err(format!("nothing in it is recognised; {}", answer.expected()));
         }

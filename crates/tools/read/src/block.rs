@@ -5,8 +5,14 @@ use device::ethtool::{Coalesce, Parameter};
 use crate::command::{change_in, typed};
 use crate::kind::{InputKind, beginning};
 
-/// No paste has more values of JSON; each that has no end costs a look at all the rest.
+/// Lines that begin JSON which has no end: each costs a look at all the rest.
 const MOST_TRIES: usize = 256;
+
+/// Bytes of lines that one part keeps, or that wait for the end of JSON.
+const MOST_WAITING: usize = 64 << 20;
+
+/// Bytes that a line costs beside its text.
+const LINE_COST: usize = 32;
 
 /// A part of an input.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +29,8 @@ pub(crate) struct Block {
     pub(crate) lines: Vec<String>,
     /// Whether it has the summary with which `ping` ends.
     has_summary: bool,
+    /// Whether its first lines were those of the part before.
+    pub(crate) is_continued: bool,
 }
 
 impl Block {
@@ -45,60 +53,142 @@ impl Block {
     }
 
     fn is_empty(&self) -> bool {
-        self.change.is_none() && self.lines.iter().all(|line| line.trim().is_empty())
+        let is_blank = || self.lines.iter().all(|line| line.trim().is_empty());
+        self.change.is_none() && !self.is_continued && is_blank()
+    }
+
+    /// Whether each of its lines is read by itself, so that it may be read in pieces.
+    fn is_read_by_lines(&self) -> bool {
+        match self.kind {
+            None | Some(InputKind::Ping | InputKind::Chrony | InputKind::Ntpd) => true,
+            Some(InputKind::KernelFile) => self.path.is_none(),
+            Some(_) => false,
+        }
     }
 }
 
-/// Cuts lines into parts; `whole` is what the name of the file says of all of them.
-pub(crate) fn blocks(lines: &[String], whole: Option<InputKind>) -> Vec<Block> {
-    if let Some(kind) = whole {
-        return vec![Block { lines: lines.to_vec(), ..Block::new(Some(kind), None, 1) }];
-    }
-    let mut found = vec![Block::new(None, None, 1)];
-    let (mut at, mut tries) = (0, MOST_TRIES);
-    while let Some(line) = lines.get(at) {
-        let current = found.last_mut().expect("there is a first one");
-        let length = if tries > 0 && begins_json(line) {
-            tries -= 1;
-            json_length(&lines[at..])
-        } else {
-            None
-        };
-        if let Some(length) = length {
-            let (kind, device) = (current.kind, current.device.clone());
-            // A command before it says what it is of.
-            let is_of_command = current.is_empty() && kind.is_some();
-            let mut block = Block::new(kind.filter(|_| is_of_command), device, at + 1);
-            block.lines = lines[at..at + length].to_vec();
-            found.push(block);
-            at += length;
-            found.push(Block::new(None, None, at + 1));
-            continue;
+/// Cuts lines into parts, as they come: what one piece of an input leaves open, the next goes on
+/// with.
+pub(crate) struct Cutter {
+    /// Whether the name of the file says what all of it is.
+    is_whole: bool,
+    /// Parts that are cut; the last one is open.
+    parts: Vec<Block>,
+    /// Lines from the one that begins JSON whose end has not come.
+    waiting: Vec<String>,
+    /// How many lines are before those.
+    at: usize,
+    tries: usize,
+}
+
+impl Cutter {
+    /// `whole` is what the name of the file says of all of it.
+    pub(crate) fn new(whole: Option<InputKind>) -> Self {
+        Self {
+            is_whole: whole.is_some(),
+            parts: vec![Block::new(whole, None, 1)],
+            waiting: Vec::new(),
+            at: 0,
+            tries: MOST_TRIES,
         }
+    }
+
+    /// Takes further lines; the parts that they finish, and what is known of the open one if its
+    /// lines are read one by one.
+    pub(crate) fn cut(&mut self, lines: Vec<String>, is_end: bool) -> Vec<Block> {
+        let mut all = std::mem::take(&mut self.waiting);
+        all.extend(lines);
+        if self.is_whole {
+            self.open().lines.append(&mut all);
+        } else {
+            let has_all = is_end || size(&all) > MOST_WAITING;
+            let mut used = 0;
+            while let Some(line) = all.get(used) {
+                let number = self.at + used + 1;
+                match self.json(&all[used..], has_all) {
+                    Some(JsonValue::Lines(length)) => {
+                        self.take_json(&all[used..used + length], number);
+                        used += length;
+                    }
+                    Some(JsonValue::Open) => break,
+                    None => {
+                        self.line(line, number);
+                        used += 1;
+                    }
+                }
+            }
+            self.at += used;
+            self.waiting = all.split_off(used);
+        }
+        let open = if is_end { None } else { self.close() };
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.retain(|part| !part.is_empty());
+        self.parts = vec![open.unwrap_or_else(|| Block::new(None, None, self.at + 1))];
+        parts
+    }
+
+    fn open(&mut self) -> &mut Block {
+        self.parts.last_mut().expect("there is a first one")
+    }
+
+    /// The open part, as the next piece goes on with it; what is read by lines is read now.
+    fn close(&mut self) -> Option<Block> {
+        let open = self.open();
+        if open.is_read_by_lines() {
+            if open.is_empty() {
+                return self.parts.pop();
+            }
+            let head = Block { lines: Vec::new(), is_continued: true, ..open.clone() };
+            return Some(head);
+        }
+        // No output is longer: what follows is other text.
+        if size(&open.lines) > MOST_WAITING { None } else { self.parts.pop() }
+    }
+
+    /// The value of JSON that these lines begin.
+    fn json(&mut self, lines: &[String], has_all: bool) -> Option<JsonValue> {
+        if self.tries == 0 || !begins_json(lines.first()?) {
+            return None;
+        }
+        let value = json_value(lines).filter(|value| !has_all || *value != JsonValue::Open);
+        self.tries -= usize::from(value.is_none());
+        value
+    }
+
+    fn take_json(&mut self, lines: &[String], number: usize) {
+        let current = self.open();
+        let (kind, device) = (current.kind, current.device.clone());
+        // A command before it says what it is of.
+        let is_of_command = current.is_empty() && kind.is_some();
+        let block = Block::new(kind.filter(|_| is_of_command), device, number);
+        self.parts.push(Block { lines: lines.to_vec(), ..block });
+        self.parts.push(Block::new(None, None, number + lines.len()));
+    }
+
+    fn line(&mut self, line: &str, number: usize) {
         if line.starts_with("#==[") {
             // What follows in a supportconfig is something else.
-            found.push(Block::new(None, None, at + 2));
+            self.parts.push(Block::new(None, None, number + 1));
         } else if let Some(typed) = typed(line) {
             let (device, change) = match typed.change {
                 Some((device, change)) => (Some(device), Some(change)),
                 None => (typed.device, None),
             };
             let kind = if change.is_some() { Some(InputKind::Change) } else { typed.kind };
-            found.push(Block { change, path: typed.path, ..Block::new(kind, device, at + 1) });
+            self.parts.push(Block { change, path: typed.path, ..Block::new(kind, device, number) });
         } else if let Some((device, change)) = change_in(line) {
-            let change = Some(change);
-            found.push(Block {
-                change,
-                ..Block::new(Some(InputKind::Change), Some(device), at + 1)
-            });
-            found.push(Block::new(None, None, at + 2));
+            let block = Block::new(Some(InputKind::Change), Some(device), number);
+            self.parts.push(Block { change: Some(change), ..block });
+            self.parts.push(Block::new(None, None, number + 1));
         } else {
-            take(&mut found, line, at + 1);
+            take(&mut self.parts, line, number);
         }
-        at += 1;
     }
-    found.retain(|block| !block.is_empty());
-    found
+}
+
+/// What lines cost while they are kept.
+fn size(lines: &[String]) -> usize {
+    lines.iter().map(|line| line.len() + LINE_COST).sum()
 }
 
 /// Adds a line to the last part, or begins the next one with it.
@@ -123,8 +213,9 @@ fn take(found: &mut Vec<Block>, line: &str, at: usize) {
 
 /// Lines of `ethtool -c` whose header was not pasted.
 fn headless(line: &str, current: Option<InputKind>) -> Option<(InputKind, Option<String>)> {
-    let (name, _) = line.split_once(':')?;
-    let is_one = name.trim_end() == "Adaptive RX" || name.parse::<Parameter>().is_ok();
+    let (name, value) = line.split_once(':')?;
+    let is_queue = name == "Queue" && value.trim().parse::<u32>().is_ok();
+    let is_one = is_queue || name.trim_end() == "Adaptive RX" || name.parse::<Parameter>().is_ok();
     (is_one && current != Some(InputKind::Coalesce)).then_some((InputKind::Coalesce, None))
 }
 
@@ -172,27 +263,36 @@ fn begins_json(line: &str) -> bool {
     matches!(line, "[" | "{") || ["[ {", "{\"", "[{"].iter().any(|start| line.starts_with(start))
 }
 
-/// How many of these lines are a value of JSON; `None`: it has no end.
-fn json_length(lines: &[String]) -> Option<usize> {
+/// JSON that begins with a line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum JsonValue {
+    /// It takes so many lines.
+    Lines(usize),
+    /// Its end is not among them.
+    Open,
+}
+
+/// The value of JSON that these lines begin; `None`: brackets that close what is not open.
+fn json_value(lines: &[String]) -> Option<JsonValue> {
     let (mut depth, mut is_text, mut is_escaped) = (0_usize, false, false);
     for (number, line) in lines.iter().enumerate() {
-        for c in line.chars() {
+        for c in line.bytes() {
             match c {
                 _ if is_escaped => is_escaped = false,
-                '\\' => is_escaped = is_text,
-                '"' => is_text = !is_text,
-                '[' | '{' if !is_text => depth += 1,
-                ']' | '}' if !is_text => {
+                b'\\' => is_escaped = is_text,
+                b'"' => is_text = !is_text,
+                b'[' | b'{' if !is_text => depth += 1,
+                b']' | b'}' if !is_text => {
                     depth = depth.checked_sub(1)?;
                     if depth == 0 {
-                        return Some(number + 1);
+                        return Some(JsonValue::Lines(number + 1));
                     }
                 }
                 _ => {}
             }
         }
     }
-    None
+    Some(JsonValue::Open)
 }
 
 #[cfg(test)]
@@ -201,7 +301,18 @@ mod tests {
 
     fn cut(text: &str) -> Vec<(Option<InputKind>, Option<String>, usize)> {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        blocks(&lines, None).into_iter().map(|it| (it.kind, it.device, it.at)).collect()
+        let parts = |parts: Vec<Block>| -> Vec<_> {
+            parts.into_iter().map(|it| (it.kind, it.device, it.at)).collect()
+        };
+        let whole = parts(Cutter::new(None).cut(lines.clone(), true));
+        // A line at a time finds the same parts, some of them in pieces.
+        let mut cutter = Cutter::new(None);
+        let mut pieces: Vec<_> =
+            lines.into_iter().flat_map(|line| cutter.cut(vec![line], false)).collect();
+        pieces.extend(cutter.cut(Vec::new(), true));
+        pieces.retain(|part| !part.is_continued);
+        assert_eq!(parts(pieces), whole, "{text}");
+        whole
     }
 
     #[test]

@@ -125,35 +125,27 @@ fn cat(path: &str) -> Typed {
     Typed { kind, path, ..Typed::default() }
 }
 
-/// What `ethtool` with these arguments prints.
+/// What `ethtool` with these arguments prints: `-c DEV`, or `--per-queue DEV [queue_mask MASK] -c`.
 fn ethtool(words: &[&str]) -> Typed {
-    let mut words = words.iter().copied().filter(|word| *word != "--json" && *word != "--debug");
-    let mut kind = None;
-    let option = loop {
-        match words.next() {
-            Some("--per-queue" | "-Q") => {}
-            // The mask of queues.
-            Some(word) if word.starts_with('-') => break Some(word),
-            Some("queue_mask") => {
-                words.next();
-            }
-            word => {
-                let device = word.map(str::to_owned);
-                return Typed { kind: Some(InputKind::Settings), device, ..Typed::default() };
-            }
-        }
-    };
-    if let Some(option) = option {
-        kind = InputKind::of_option(option);
+    let words = words.iter().copied().filter(|word| *word != "--json" && *word != "--debug");
+    let mut words = words.peekable();
+    let named = |name: &&str| is_device(name);
+    let is_of_queues = words.next_if(|word| matches!(*word, "--per-queue" | "-Q")).is_some();
+    let queues_of = if is_of_queues { words.next_if(named) } else { None };
+    if words.next_if_eq(&"queue_mask").is_some() {
+        words.next();
     }
-    let device = words.next().filter(|name| is_device(name)).map(str::to_owned);
-    let change = match option {
-        Some("-C" | "--coalesce") => device.clone().map(|name| (name, pairs(words))),
-        _ => None,
+    let Some(option) = words.next_if(|word| word.starts_with('-')) else {
+        let device = words.next().map(str::to_owned);
+        return Typed { kind: Some(InputKind::Settings), device, ..Typed::default() };
     };
-    let change = change.filter(|(_, values)| !values.is_empty());
-    let kind = if change.is_some() { None } else { kind };
-    Typed { kind, device, path: None, change }
+    let device = queues_of.or_else(|| words.next_if(named)).map(str::to_owned);
+    if matches!(option, "-C" | "--coalesce") && !is_of_queues {
+        let change = device.clone().map(|name| (name, pairs(words)));
+        let change = change.filter(|(_, values)| !values.is_empty());
+        return Typed { device, change, ..Typed::default() };
+    }
+    Typed { kind: InputKind::of_option(option), device, ..Typed::default() }
 }
 
 /// Names and values, as `ethtool -C` takes them, as far as they are some.
@@ -207,6 +199,10 @@ mod tests {
         assert_eq!(kind("me@host:~/x$ sudo ethtool --show-coalesce enp1s0"), coalesce("enp1s0"));
         assert_eq!(kind("# /usr/sbin/ethtool -c eth1"), coalesce("eth1"));
         assert_eq!(kind("ethtool -c eth0"), coalesce("eth0"));
+        assert_eq!(kind("# ethtool -Q eth2 queue_mask 0x3 -c"), coalesce("eth2"));
+        assert_eq!(kind("$ ethtool --per-queue eth2 --show-coalesce"), coalesce("eth2"));
+        let of_queue = typed("# ethtool -Q eth2 queue_mask 1 -C rx-usecs 8").unwrap();
+        assert_eq!((of_queue.kind, of_queue.change), (None, None), "it is not of the device");
         assert_eq!(kind("ethtool eth0"), Some((Some(InputKind::Settings), "eth0".into())));
         assert_eq!(
             kind("$ cat /proc/interrupts"),

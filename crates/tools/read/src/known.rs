@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use device::ethtool::{
     Channels, Coalesce, Driver, Eee, Features, Link, QueueCoalesce, Rings, Timestamps,
+    differing_queues,
 };
 use device::link::LinkStats;
 
@@ -23,9 +24,9 @@ pub(crate) struct KnownDevice {
     pub(crate) link: Option<Link>,
     pub(crate) mtu: Option<u64>,
     pub(crate) state: Option<String>,
-    /// Readings of the driver's counters, in the order of the text.
+    /// The first and the last reading of the driver's counters.
     pub(crate) statistics: Vec<BTreeMap<String, u64>>,
-    /// Readings of what the link has carried.
+    /// The first and the last reading of what the link has carried.
     pub(crate) link_stats: Vec<LinkStats>,
     /// What its driver does not offer, by the names of [`show::Unreadable`].
     pub(crate) lacks: BTreeSet<&'static str>,
@@ -46,6 +47,29 @@ impl KnownDevice {
     pub(crate) fn change(&mut self, change: &Coalesce) {
         let now = self.coalescing.clone().unwrap_or_default();
         self.set_coalescing(change.iter().fold(now, |all, (name, value)| all.with(name, value)));
+    }
+
+    /// Holds queues against the device; where no text has the settings of the device, against
+    /// those of the first queue.
+    pub(crate) fn settle_queues(&mut self) {
+        let queues = std::mem::take(&mut self.queue_coalescing);
+        let Some(first) = queues.first() else { return };
+        if self.coalescing.is_none() {
+            // A switch that is off in the first queue and on in another is one that there is.
+            let names = queues.iter().flat_map(|queue| queue.coalesce.iter());
+            let all = names.fold(first.coalesce.clone(), |all, (name, _)| {
+                let value = all.get(name).unwrap_or(0);
+                all.with(name, value)
+            });
+            self.set_coalescing(all);
+            self.note(format!(
+                "no text has the settings of the device as a whole: those of queue {} stand for \
+                 them",
+                first.queue
+            ));
+        }
+        let whole = self.coalescing.as_ref().expect("there is one now");
+        self.queue_coalescing = differing_queues(queues, whole);
     }
 
     /// Whether no text has said anything of it but its driver.

@@ -9,8 +9,8 @@
 //! devices become a tree, which the readers of the kernel's files and of such programs read as they
 //! read those of this machine. Round trips have rules of their own (`round_trips`).
 //!
-//! What is not recognised is said and counted. Everything is bounded: lines, files, samples. It
-//! builds for `wasm32-unknown-unknown`: no files, no clock.
+//! What is not recognised is said and counted. Texts are streamed, some megabytes at a time
+//! (`stream`), and what is kept of them is bounded. It builds for `wasm32-unknown-unknown`: no files, no clock.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
@@ -27,17 +27,19 @@ mod gather;
 mod kind;
 mod known;
 mod machine;
+pub mod packed;
+mod parts;
 mod place;
 mod round_trips;
 mod screen;
+mod stream;
 mod text;
 mod tree;
 mod unknown;
 
 pub use answer::{FileSetting, Ratio, ReadResult, Taken};
-pub use gather::{Input, Options, read};
+pub use gather::{Input, Options, ReadSession, read};
 pub use kind::InputKind;
 pub use place::{LARGEST, is_looked_at};
 pub use round_trips::{RoundTripBounds, RoundTrips};
 pub use screen::screen;
-pub use unknown::is_capture;

@@ -9,7 +9,7 @@ use device::softnet::{Softnet, parse_softnet};
 use crate::kind::InputKind;
 use crate::known::KnownDevice;
 
-/// What is known of a machine, each reading in the order of the text.
+/// What is known of a machine: the first reading of each file and the last.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MachineText {
     pub(crate) interrupts: Vec<Vec<Interrupt>>,
@@ -32,7 +32,7 @@ impl MachineText {
                     filled.partition(|line| parse_softnet(line.trim()).is_some());
                 let rows: Vec<&str> = rows.into_iter().map(|line| line.trim()).collect();
                 let softnet = parse_softnet(&rows.join("\n")).filter(|it| !it.is_empty())?;
-                self.softnet.push(softnet);
+                keep(&mut self.softnet, softnet);
                 Some(other.len())
             }
             _ => None,
@@ -52,14 +52,14 @@ impl MachineText {
         if interrupts.is_empty() {
             return None;
         }
-        self.interrupts.push(interrupts);
+        keep(&mut self.interrupts, interrupts);
         Some(unread)
     }
 
     fn softirqs(&mut self, lines: &[String]) -> Option<usize> {
         let line = lines.iter().find_map(|line| line.trim().strip_prefix("NET_RX:"))?;
         let counts = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
-        self.received.push(counts);
+        keep(&mut self.received, counts);
         Some(0)
     }
 
@@ -88,6 +88,12 @@ impl MachineText {
             counts.len()
         )]
     }
+}
+
+/// Adds a reading; of several, the first and the last are kept.
+pub(crate) fn keep<T>(readings: &mut Vec<T>, reading: T) {
+    readings.truncate(1);
+    readings.push(reading);
 }
 
 /// Reads `ip -s link`: what each device has carried, its MTU and its state.
@@ -136,7 +142,7 @@ pub(crate) fn ip_link(
                 stats.tx_bytes = value("bytes");
                 stats.tx_packets = value("packets");
                 stats.tx_dropped = value("dropped");
-                known(&name, &|known| known.link_stats.push(stats));
+                known(&name, &|known| keep(&mut known.link_stats, stats));
             }
             continue;
         }

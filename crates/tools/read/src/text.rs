@@ -1,29 +1,17 @@
 //! Text as it comes out of terminals, mails and forums: without colours, quotes and returns.
 
-/// No input has more lines that are looked at.
-const MOST_LINES: usize = 2_000_000;
-
 /// No line has more characters; the rest is cut off.
 const LONGEST: usize = 1 << 16;
 
-/// The lines of an input, and how many more there were.
-pub(crate) struct CleanText {
-    pub(crate) lines: Vec<String>,
-    pub(crate) left_off: usize,
-}
-
-impl CleanText {
-    pub(crate) fn of(bytes: &[u8]) -> Self {
-        let text = String::from_utf8_lossy(bytes);
-        let mut all = text.split('\n');
-        let mut lines: Vec<String> = all.by_ref().take(MOST_LINES).map(plain).collect();
-        let left_off = all.count();
-        if lines.last().is_some_and(String::is_empty) {
-            lines.pop();
-        }
-        unquote(&mut lines);
-        Self { lines, left_off }
+/// The lines of a text.
+pub(crate) fn clean_lines(bytes: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut lines: Vec<String> = text.split('\n').map(plain).collect();
+    if lines.last().is_some_and(String::is_empty) {
+        lines.pop();
     }
+    unquote(&mut lines);
+    lines
 }
 
 /// A line without what a terminal does not print.
@@ -78,7 +66,7 @@ mod tests {
 
     #[test]
     fn what_terminals_and_mails_add_is_taken_away() {
-        let of = |text: &str| CleanText::of(text.as_bytes()).lines;
+        let of = |text: &str| clean_lines(text.as_bytes());
         assert_eq!(
             of("\u{1b}[1;32mrx-usecs:\u{1b}[0m 3\r\n\u{1b}]0;t\u{7}b"),
             ["rx-usecs: 3", "b"]

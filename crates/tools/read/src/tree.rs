@@ -7,15 +7,30 @@ use std::path::PathBuf;
 use device::kernel::KernelFiles;
 use device::setters::FileTree;
 
+/// Bytes of all files of a machine. A report has less (`archive::MOST_KEPT_BYTES`).
+const MOST_BYTES: usize = 512 << 20;
+
 /// Files by their paths without a slash at the beginning.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tree {
     files: BTreeMap<String, Vec<u8>>,
+    /// Bytes in them, and in their paths.
+    size: usize,
+    /// Files for which there was no room.
+    pub(crate) left_out: usize,
 }
 
 impl Tree {
     pub(crate) fn add(&mut self, path: &str, bytes: Vec<u8>) {
-        self.files.insert(path.trim_start_matches('/').to_owned(), bytes);
+        let path = path.trim_start_matches('/');
+        let before = self.files.get(path).map_or(0, |bytes| path.len() + bytes.len());
+        let size = self.size - before + path.len() + bytes.len();
+        if size > MOST_BYTES {
+            self.left_out += 1;
+            return;
+        }
+        self.size = size;
+        self.files.insert(path.to_owned(), bytes);
     }
 
     /// Files below a directory, by path.

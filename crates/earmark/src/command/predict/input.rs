@@ -5,9 +5,8 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use capture::{CaptureFormat, format_of};
-use flate2::bufread::MultiGzDecoder;
 use predict::Predictor;
+use read::packed::plain;
 use sys::ctrl_c;
 
 /// Bytes that are read at once.
@@ -24,12 +23,7 @@ pub(super) fn feed(path: &Path, session: &mut Predictor) -> Result<()> {
         })?;
         Box::new(file)
     };
-    let mut bytes = BufReader::with_capacity(PIECE, bytes);
-    let is_gzip = format_of(bytes.fill_buf().with_context(what)?) == Some(CaptureFormat::Gzip);
-    if is_gzip {
-        let mut unpacked = BufReader::with_capacity(PIECE, MultiGzDecoder::new(bytes));
-        return pieces(&mut unpacked, session).with_context(what);
-    }
+    let mut bytes = plain(BufReader::with_capacity(PIECE, bytes)).with_context(what)?;
     pieces(&mut bytes, session).with_context(what)
 }
 

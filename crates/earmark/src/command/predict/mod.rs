@@ -36,7 +36,7 @@ const SAMPLE: usize = 500_000;
 
 #[derive(Args, Debug)]
 pub(crate) struct PredictArgs {
-    /// A capture (pcap or pcapng, also compressed by gzip), - for standard input, or a device,
+    /// A capture (pcap or pcapng, also compressed), - for standard input, or a device,
     /// such as eth0, whose packets are captured
     #[arg(value_name = "CAPTURE|DEVICE")]
     capture: PathBuf,

@@ -10,7 +10,7 @@ mod reply;
 pub use coalesce::{Coalesce, ProfileStep, encode_coalesce};
 pub use driver::{Driver, parse_driver};
 pub use parameter::{Parameter, UnknownParameter};
-pub use queues::{QueueCoalesce, parse_legacy, word_of};
+pub use queues::{QueueCoalesce, differing_queues, parse_legacy, word_of};
 pub use reply::{
     COMBINED, Channels, Eee, Features, Link, LinkState, Rings, SET, SETS, Strings, Timestamps,
 };

@@ -21,6 +21,14 @@ pub struct QueueCoalesce {
     pub coalesce: Coalesce,
 }
 
+/// The queues whose settings are not those of the whole device, as far as the ioctl shows.
+pub fn differing_queues(queues: Vec<QueueCoalesce>, whole: &Coalesce) -> Vec<QueueCoalesce> {
+    let differs = |queue: &QueueCoalesce| {
+        queue.coalesce.iter().any(|(name, value)| whole.get(name).is_some_and(|it| it != value))
+    };
+    queues.into_iter().filter(differs).collect()
+}
+
 impl Parameter {
     /// Whether a queue can have one of its own: the ioctl is older than some parameters.
     pub fn is_of_queues(self) -> bool {

@@ -22,8 +22,8 @@ use sys::ethtool::{Control, check_name};
 
 pub use device::ethtool::{
     Channels, Coalesce, Driver, Eee, Features, Link, LinkState, Parameter, ProfileStep,
-    QueueCoalesce, Rings, Strings, Timestamps, UnknownParameter, encode_coalesce, parse_driver,
-    parse_legacy,
+    QueueCoalesce, Rings, Strings, Timestamps, UnknownParameter, differing_queues, encode_coalesce,
+    parse_driver, parse_legacy,
 };
 pub use flow_rule::{Field, Flow, FlowRule, parse_flow_rule};
 pub use flow_rules::{FlowRules, PlacedRule};

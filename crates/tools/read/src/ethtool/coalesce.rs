@@ -1,6 +1,7 @@
 //! `ethtool -c`: a line for each parameter, and the switches two in a line.
 //!
-//! Since 5.7 (netlink) what a driver lacks is `n/a`. Before (ioctl) all 22 parameters of that time
+//! Since 5.7 (netlink) what a driver lacks is `n/a`. Since Linux 6.11 the profiles of DIM follow, a
+//! step in a line (Documentation/networking/net_dim.rst). Before (ioctl) all 22 parameters of that time
 //! were printed, and what a driver lacked was 0.
 
 use device::ethtool::{Coalesce, Parameter, ProfileStep, QueueCoalesce, parse_legacy, word_of};
@@ -39,6 +40,11 @@ struct CoalesceText {
 impl CoalesceText {
     /// Takes a line; `false`: it says nothing of coalescing.
     fn take(&mut self, line: &str) -> bool {
+        // `{.usec =   1, .pkts = 256, .comps = n/a,},`, a step in a line.
+        if let (Some(of_rx), true) = (self.profile, line.starts_with('{')) {
+            self.add_steps(of_rx, line);
+            return true;
+        }
         let Some((name, value)) = pair(line) else { return false };
         let switches = match name {
             "Adaptive RX" => Some((Parameter::AdaptiveRx, Parameter::AdaptiveTx)),
@@ -54,8 +60,6 @@ impl CoalesceText {
         match name {
             "rx-profile" => self.profile = Some(true),
             "tx-profile" => self.profile = Some(false),
-            // `{.usec = 1, .pkts = 256, .comps = n/a,},`
-            _ if name.starts_with('{') => return false,
             _ => {
                 let Some(parameter) = parameter(name) else { return false };
                 self.numbers += 1;
@@ -64,6 +68,7 @@ impl CoalesceText {
             }
         }
         if let Some(of_rx) = self.profile {
+            self.says_n_a |= value.starts_with("n/a");
             self.add_steps(of_rx, value);
         }
         true
@@ -100,10 +105,15 @@ impl CoalesceText {
         let mut settings = self.settings;
         if self.numbers >= OF_IOCTL && !self.says_n_a {
             settings = as_by_ioctl(&settings);
-            known.note(
-                "printed by an ethtool before 5.7, which shows 0 for what a driver lacks: a 0 may \
-                 mean either",
-            );
+            known.note(match queue {
+                None => {
+                    "printed by an ethtool before 5.7, which shows 0 for what a driver lacks: a 0 \
+                     may mean either"
+                }
+                Some(_) => {
+                    "of single queues, ethtool shows 0 for what a driver lacks: a 0 may mean either"
+                }
+            });
         }
         match queue {
             Some(queue) => {

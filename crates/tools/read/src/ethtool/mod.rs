@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 use crate::kind::InputKind;
 use crate::known::KnownDevice;
+use crate::machine::keep;
 
 pub(crate) use json::is_of_ethtool;
 
@@ -78,8 +79,13 @@ fn take_refusal(kind: InputKind, why: &str, known: &mut KnownDevice) {
     }
 }
 
+/// Whether a kind is the output of `ethtool`.
+pub(crate) fn is_of(kind: InputKind) -> bool {
+    (InputKind::Coalesce..=InputKind::Settings).contains(&kind)
+}
+
 /// The name of what a kind says of a device.
-pub(crate) fn part(kind: InputKind) -> Option<&'static str> {
+fn part(kind: InputKind) -> Option<&'static str> {
     Some(match kind {
         InputKind::Coalesce => show::part::COALESCING,
         InputKind::Features => "features",
@@ -122,7 +128,7 @@ fn statistics(lines: &[&str], known: &mut KnownDevice) -> usize {
         }
     }
     if !counters.is_empty() {
-        known.statistics.push(counters);
+        keep(&mut known.statistics, counters);
     }
     unread
 }

@@ -3,6 +3,7 @@
 mod ntp;
 mod ping;
 mod prose;
+mod samples;
 mod tools;
 mod verdict;
 
@@ -11,15 +12,16 @@ use serde::Serialize;
 
 use crate::kind::InputKind;
 
-pub(crate) use prose::{column, figures};
+pub(crate) use prose::{Column, figures};
+use samples::Samples;
 pub use verdict::RoundTripBounds;
 pub(crate) use verdict::{Beside, verdict};
 
 /// No round trip takes longer than a year.
 const LONGEST_US: f64 = 3.2e13;
 
-/// No series has more samples; further ones are counted.
-const MOST_SAMPLES: usize = 1 << 20;
+/// No text has more series that are kept.
+pub(crate) const MOST_SERIES: usize = 1024;
 
 /// Round trips of one run of a tool. Times are microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -51,7 +53,7 @@ pub struct RoundTrips {
     /// How many were never answered.
     pub lost: Option<u64>,
     #[serde(skip)]
-    pub(crate) samples: Vec<f64>,
+    pub(crate) samples: Samples,
 }
 
 impl RoundTrips {
@@ -65,23 +67,42 @@ impl RoundTrips {
             return;
         }
         self.count += 1;
-        if self.samples.len() < MOST_SAMPLES {
-            self.samples.push(us);
-        }
+        self.samples.add(us);
     }
 
-    /// Figures that follow from samples take the place of those that the tool printed.
-    fn complete(mut self) -> Option<Self> {
+    /// Takes what the next piece of the same text says: figures that the tool printed are those of
+    /// all.
+    pub(crate) fn absorb(&mut self, next: Self) {
+        self.count = match (self.samples.is_empty(), next.samples.is_empty()) {
+            (false, true) => self.count,
+            (true, true) => self.count.max(next.count),
+            (_, false) => self.samples.count() + next.count,
+        };
+        self.samples.absorb(next.samples);
+        self.min_us = next.min_us.or(self.min_us);
+        self.mean_us = next.mean_us.or(self.mean_us);
+        self.max_us = next.max_us.or(self.max_us);
+        self.lost = next.lost.or(self.lost);
+    }
+
+    /// Whether there is any figure.
+    fn says_something(&self) -> bool {
+        let printed = [self.min_us, self.mean_us, self.p50_us, self.max_us, self.per_s];
+        !self.samples.is_empty() || printed.iter().any(Option::is_some)
+    }
+
+    /// Figures that follow from samples stand where the tool printed none.
+    pub(crate) fn complete(mut self) -> Option<Self> {
         if !self.samples.is_empty() {
-            let mut sorted = self.samples.clone();
+            let mut sorted = self.samples.kept().to_vec();
             sorted.sort_by(f64::total_cmp);
             let at = |part: f64| sorted[((sorted.len() - 1) as f64 * part).round() as usize];
-            self.min_us = self.min_us.or(Some(at(0.0)));
-            self.max_us = self.max_us.or(Some(at(1.0)));
+            let (least, most) = self.samples.ends();
+            self.min_us = self.min_us.or(Some(least));
+            self.max_us = self.max_us.or(Some(most));
             self.p50_us = self.p50_us.or(Some(at(0.5)));
             self.p99_us = self.p99_us.or((sorted.len() >= 100).then(|| at(0.99)));
-            let mean = sorted.iter().sum::<f64>() / sorted.len() as f64;
-            self.mean_us = self.mean_us.or(Some(mean));
+            self.mean_us = self.mean_us.or(Some(self.samples.mean()));
         }
         // Not once in a year: no rate.
         self.per_s = self.per_s.filter(|per_s| (1e6 / LONGEST_US..1e12).contains(per_s));
@@ -93,18 +114,14 @@ impl RoundTrips {
         has_figure.then_some(self)
     }
 
-    /// The samples in their order; none if only figures are known.
-    pub fn samples_us(&self) -> &[f64] {
-        &self.samples
-    }
-
     /// Half a round trip takes half as long.
     pub(crate) fn whole(&self, us: f64) -> f64 {
         if self.is_half { 2.0 * us } else { us }
     }
 }
 
-/// The series of a part, and how many of its lines say nothing. `None`: there is no round trip.
+/// The series of a part, not [complete](RoundTrips::complete), and how many of its lines say nothing.
+/// `None`: there is no round trip.
 pub(crate) fn read(kind: InputKind, lines: &[String]) -> Option<(Vec<RoundTrips>, usize)> {
     let (series, unread) = match kind {
         InputKind::Ping => ping::read(lines),
@@ -115,13 +132,13 @@ pub(crate) fn read(kind: InputKind, lines: &[String]) -> Option<(Vec<RoundTrips>
         InputKind::Ntpd => ntp::ntpd(lines),
         _ => return None,
     };
-    let series: Vec<RoundTrips> = series.into_iter().filter_map(RoundTrips::complete).collect();
+    let series: Vec<RoundTrips> = series.into_iter().filter(RoundTrips::says_something).collect();
     (!series.is_empty()).then_some((series, unread))
 }
 
 /// The series of a value of JSON that iperf3 printed.
 pub(crate) fn iperf3(value: &serde_json::Value) -> Option<RoundTrips> {
-    tools::iperf3(value).and_then(RoundTrips::complete)
+    tools::iperf3(value).filter(RoundTrips::says_something)
 }
 
 /// Logs of NTP programs, which begin with a date or a number of a day.

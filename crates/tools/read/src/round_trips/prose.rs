@@ -7,20 +7,37 @@ use regex_lite::Regex;
 use super::{RoundTrips, micros};
 
 /// So many lines of a number are a column.
-const LEAST: usize = 3;
+const LEAST: u64 = 3;
 
-/// A column of numbers, one a line, with a unit or in microseconds; `None`: it is none.
-pub(crate) fn column(lines: &[String]) -> Option<(RoundTrips, usize)> {
-    let mut series = RoundTrips::of("column", None);
-    let mut unread = 0;
-    for line in lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()) {
-        match one(line) {
-            Some(us) => series.add(us),
-            None => unread += 1,
+/// A column of numbers, one a line, with a unit or in microseconds.
+pub(crate) struct Column {
+    series: RoundTrips,
+    /// Lines that are no number.
+    unread: u64,
+}
+
+impl Default for Column {
+    fn default() -> Self {
+        Self { series: RoundTrips::of("column", None), unread: 0 }
+    }
+}
+
+impl Column {
+    /// Takes further lines of a text.
+    pub(crate) fn add(&mut self, lines: &[String]) {
+        for line in lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()) {
+            match one(line) {
+                Some(us) => self.series.add(us),
+                None => self.unread += 1,
+            }
         }
     }
-    let is_column = series.count as usize >= LEAST && unread * 10 <= series.count as usize;
-    series.complete().filter(|_| is_column).map(|series| (series, unread))
+
+    /// The column, with how many lines are no number; `None`: it is none.
+    pub(crate) fn finish(self) -> Option<(RoundTrips, usize)> {
+        let is_column = self.series.count >= LEAST && self.unread * 10 <= self.series.count;
+        is_column.then_some((self.series, self.unread as usize))
+    }
 }
 
 fn one(line: &str) -> Option<f64> {
@@ -85,5 +102,5 @@ pub(crate) fn figures(lines: &[String]) -> Vec<RoundTrips> {
         series.per_s = rate[1].replace(',', "").parse().ok().filter(|rate: &f64| *rate > 0.0);
         found.push(series);
     }
-    found.into_iter().filter_map(RoundTrips::complete).collect()
+    found
 }

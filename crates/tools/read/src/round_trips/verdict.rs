@@ -139,7 +139,7 @@ fn alone(series: &RoundTrips, beside: Beside) -> Vec<String> {
     if let Some(lost) = series.lost.filter(|lost| *lost > 0) {
         says.push(format!("{name}: {lost} were not answered, which no hold explains"));
     }
-    if let Some(levels) = levels(&series.samples) {
+    if let Some(levels) = levels(series.samples.kept()) {
         let parts: Vec<String> = levels.iter().map(|level| level.words(series)).collect();
         let steps: Vec<String> = levels
             .windows(2)
@@ -221,7 +221,7 @@ fn multiples(series: &[RoundTrips]) -> Vec<String> {
     let found: Vec<(f64, String)> = series
         .iter()
         .filter(|one| !one.is_smoothed)
-        .flat_map(|one| match levels(&one.samples) {
+        .flat_map(|one| match levels(one.samples.kept()) {
             Some(levels) => {
                 let middle = |it: &Level| (one.whole(it.middle), "a level".to_owned());
                 levels.iter().map(middle).collect::<Vec<_>>()
