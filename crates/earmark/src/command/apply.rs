@@ -17,6 +17,7 @@ use sys::privilege::may_administer_network;
 use tune::device::{self, Reopened, TunedDevice};
 use tune::lone;
 use tune::recover;
+use tune::threads;
 use tune::transaction::{
     self, SettingResult, Transaction, Verdict, boot, check, current, put_back, since_boot, undo,
 };
@@ -124,9 +125,10 @@ pub(crate) fn apply(args: &ApplyArgs) -> Result<()> {
     let (store, device) = args.at.open(&args.device)?;
     let device = device.as_ref();
     check(device, &change)?;
-    if let Some(warning) = lone::check(device, &change)? {
-        errln!("warning: {warning}");
-    }
+    let is_undone = args.confirm_within.is_some() || args.dry_run;
+    let warnings =
+        [lone::check(device, &change)?, threads::check(&args.device, &change, is_undone)?];
+    warnings.iter().flatten().for_each(|warning| errln!("warning: {warning}"));
     if args.dry_run {
         return dry_run(args, device, &change);
     }

@@ -28,6 +28,7 @@ use tune::Workload;
 use tune::device::{TunedDevice, is_unpolled};
 use tune::lone;
 use tune::peer::CodeArgs;
+use tune::threads;
 use tune::transaction::check;
 use tune::{Budget, Method, Space};
 use tune::{Change, Knob, Setting, State};
@@ -96,6 +97,10 @@ pub(crate) struct TuneArgs {
     /// Try busy polling, too, which is a setting of the whole machine
     #[arg(long, conflicts_with = "world")]
     pub(crate) busy_poll: bool,
+    /// Try IRQ suspension, too: --command has to run a server that prefers busy polling where
+    /// EARMARK_PREFER_BUSY_POLL is 1, such as any with libearmark-poll.so preloaded
+    #[arg(long, requires = "command", conflicts_with = "busy_poll")]
+    pub(crate) suspend: bool,
     /// Try these values of a setting, too, which may be of a queue or any number of the network:
     /// queue:1:rx-usecs=0,8 or sysctl:net.core.netdev_budget=150,600
     #[arg(long, value_name = "NAME=VALUE,...", conflicts_with = "world")]
@@ -105,7 +110,7 @@ pub(crate) struct TuneArgs {
     pub(crate) trials: Option<u32>,
     /// Try this setting, others named like this, and how the device is, instead of searching;
     /// such as "rx-usecs 50 rx-frames 32"
-    #[arg(long, value_name = "SETTING", conflicts_with_all = ["max_usecs", "busy_poll", "knob", "trials"])]
+    #[arg(long, value_name = "SETTING", conflicts_with_all = ["max_usecs", "busy_poll", "suspend", "knob", "trials"])]
     pub(crate) among: Vec<Text<Change>>,
     /// Try this setting before others, too, and others named like this, such as those of `predict`
     #[arg(long, value_name = "SETTING", conflicts_with = "among")]
@@ -192,6 +197,9 @@ impl TuneArgs {
                 let wider = space.with_knob(before, *setting, values);
                 space = wider.map_err(|why| anyhow!("--knob: {why}"))?;
             }
+            if self.suspend {
+                space = space.with_suspension(before).map_err(|why| anyhow!("--suspend: {why}"))?;
+            }
             let first: Vec<Change> = self.first.iter().map(|Text(change)| change.clone()).collect();
             return Ok(space.with_first(before, &first));
         }
@@ -207,7 +215,7 @@ impl TuneArgs {
         if let Some(setting) = named.iter().find(|setting| state.get(**setting).is_none()) {
             bail!("--knob: {} ({}) has no {setting}", self.device, device.driver());
         }
-        if !self.busy_poll {
+        if !self.busy_poll && !self.suspend {
             return Ok(state);
         }
         // Not every device or kernel can suspend its interrupts.
@@ -352,8 +360,13 @@ fn on_device(args: &TuneArgs, goal: Option<Goal>) -> Result<Recommendation> {
 }
 
 /// What of a device's state a search may change to some end: nothing is deferred where no NAPI
-/// instance polls.
+/// instance polls, and no thread polls where it could keep its processor.
 fn tunable(device: &dyn TunedDevice, state: State) -> State {
+    let state = if threads::may_poll() {
+        state
+    } else {
+        state.only(|setting| setting != Setting::Threaded)
+    };
     if !is_unpolled(&device.identity().name) {
         return state;
     }

@@ -21,6 +21,7 @@ pub mod interrupts;
 pub mod kernel;
 pub mod link;
 pub mod napi;
+pub mod preemption;
 pub mod queue_names;
 pub mod setters;
 pub mod softnet;

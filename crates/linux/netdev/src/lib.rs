@@ -44,7 +44,7 @@ pub mod softnet;
 pub mod statistics;
 pub mod steering;
 
-pub use device::{aspm, drivers, frequency, idle, queue_names, virtualisation};
+pub use device::{aspm, drivers, frequency, idle, preemption, queue_names, virtualisation};
 pub use error::DeviceError;
 pub use files::{DeviceFiles, list_devices, read_device, read_machine};
 pub use names::{device_name, illegible_devices};

@@ -36,6 +36,7 @@ mod setting;
 mod testing;
 #[cfg(test)]
 mod texts;
+pub mod threads;
 pub mod transaction;
 mod trial;
 mod workload;

@@ -14,6 +14,7 @@ use super::goal::Sense;
 use super::output::{Locator, Measurand};
 use super::peer::Code;
 use super::peer::{LocalHost, RemoteHost};
+use super::setting::{Setting, Value};
 use super::workload::Workload;
 use bench::experiment::{Plan, Site};
 use bench::options::ExperimentOptions;
@@ -66,7 +67,7 @@ impl Play {
         named: Option<&Locator>,
         better: Option<Sense>,
     ) -> Result<Self> {
-        let output = output_of(command)?;
+        let output = output_of(command, false)?;
         let measurand = Measurand::choose(command, &output, named, better).map_err(|why| {
             let next =
                 "name the number that counts with --metric 'REGEX' or --metric .PATH.IN.JSON";
@@ -167,8 +168,9 @@ fn why_no_packet<'a>(
 }
 
 fn run_command(command: &str, measurand: &Measurand, device: &dyn TunedDevice) -> Result<Figures> {
+    let prefers = suspends(device);
     let before = Meters::read(device)?;
-    let output = output_of(command)?;
+    let output = output_of(command, prefers)?;
     // It may well be about packets that are sent, or that somebody else receives.
     let (mut figures, _) = Meters::read(device)?.since(&before);
     let value = measurand.read(&output).map_err(|why| {
@@ -179,8 +181,18 @@ fn run_command(command: &str, measurand: &Measurand, device: &dyn TunedDevice) -
     Ok(figures)
 }
 
-fn output_of(command: &str) -> Result<String> {
+/// Whether the setting in force suspends interrupts while a server polls.
+fn suspends(device: &dyn TunedDevice) -> bool {
+    let state = device.read_with(&[Setting::IrqSuspendTimeout]).unwrap_or_default();
+    state.get(Setting::IrqSuspendTimeout).and_then(Value::number).is_some_and(|it| it > 0)
+}
+
+/// What switches it on in a server, for `libearmark-poll.so` and for commands of the user's.
+const PREFERS: &str = "EARMARK_PREFER_BUSY_POLL";
+
+fn output_of(command: &str, prefers: bool) -> Result<String> {
     let mut shell = Command::new("sh");
+    shell.env(PREFERS, u8::from(prefers).to_string());
     shell.args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::inherit());
     let ended = shell.output().context("start sh, for your command")?;
     ctrl_c::check()?;

@@ -184,6 +184,25 @@ impl Space {
         Ok(self)
     }
 
+    /// The same with IRQ suspension, beside each timer of [`DEFERRALS`]: it takes a server that
+    /// prefers busy polling.
+    ///
+    /// # Errors
+    /// If the kernel cannot suspend interrupts of the device.
+    pub fn with_suspension(self, state: &State) -> Result<Self, String> {
+        let Some(Value::Number(_)) = state.get(Setting::IrqSuspendTimeout) else {
+            return Err("the device has no irq-suspend-timeout: it takes Linux 6.13, and NAPI \
+                        instances that have started"
+                .into());
+        };
+        let timers = DEFERRALS.into_iter().filter(|usecs| *usecs > 0);
+        let suspended = (Setting::IrqSuspendTimeout, Value::Number(SUSPENDED * 1_000));
+        let settings: Vec<Change> = timers
+            .map(|usecs| Change([deferred(usecs).0, vec![suspended.clone()]].concat()))
+            .collect();
+        Ok(self.with_first(state, &settings))
+    }
+
     /// The same with values of a setting as another axis.
     pub fn with_knob(
         mut self,
@@ -339,6 +358,7 @@ mod tests {
                 Space::among(&changes)
             }
             ("single", _) => Space::with_single_frame(&state(), 128),
+            ("suspend", _) => Space::of(&state(), 128).with_suspension(&state())?,
             ("busy", _) => Space::of(&state(), 128).with_busy_polling(&state())?,
             ("knob", knob) => {
                 let values = [0, 8].map(Value::Number);
