@@ -1,5 +1,7 @@
 //! `earmark watch`: what a device does, line by line.
 
+mod suspension;
+
 use std::io::{IsTerminal, stdout};
 use std::thread::sleep;
 use std::time::Duration;
@@ -14,6 +16,7 @@ use bench::options::number;
 use observe::Meter;
 use report::terminal::{Stream, Width};
 use report::{errln, json, outln};
+use show::suspension::{Suspension, Window};
 use show::{QueueRates, Rates};
 use tune::recover;
 
@@ -32,6 +35,9 @@ pub(crate) struct WatchArgs {
     /// Stop after this many
     #[arg(long)]
     count: Option<u64>,
+    /// Whether servers suspend the interrupts of the devices: all that this user may look into
+    #[arg(long)]
+    suspension: bool,
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
@@ -46,29 +52,47 @@ pub(crate) fn run(args: &WatchArgs) -> Result<()> {
         let before = meter.read()?;
         watched.push((name, meter, before));
     }
-    let columns = columns(&args.devices, Width::of_output());
+    let columns = if args.suspension {
+        suspension::columns(Width::of_output())
+    } else {
+        columns(&args.devices, Width::of_output())
+    };
     if let Some(remark) = columns.left_out("a wider terminal, or --json,").filter(|_| !args.json) {
         errln!("{remark}");
     }
     // What was overdue at the start is said already.
     let mut overdue = recover::reminders();
     let (mut printed, mut lines) = (0, 0);
+    let mut polled = suspension::polled();
     while args.count.is_none_or(|count| printed < count) {
         sleep(Duration::from_secs_f64(args.interval));
         if !args.json && (lines == 0 || (lines >= HEADER_EVERY && stdout().is_terminal())) {
             outln!("{}", columns.header());
             lines = 0;
         }
+        let polled_before = std::mem::replace(&mut polled, suspension::polled());
+        let polled_since = polled.zip(polled_before).map(|(now, before)| now - before);
+        let pollers = if args.suspension { observe::pollers_here() } else { Vec::new() };
         for (name, meter, before) in &mut watched {
             let gone = || format!("{name} has gone; watch it again when it is back");
             let now = meter.read().with_context(gone)?;
             let rates = meter.between(before, &now);
             *before = now;
-            if args.json {
+            let rows = if args.suspension {
+                let window = Window::of(&rates, polled_since);
+                let report = observe::read(&root, &rates.device, Duration::ZERO)?;
+                let suspension = Suspension::of(&report, &pollers, Some(window));
+                if args.json {
+                    json::print_line(&suspension)?;
+                    continue;
+                }
+                suspension::rows(&suspension, &window)
+            } else if args.json {
                 json::print_line(&rates)?;
                 continue;
-            }
-            let rows = rows(&rates);
+            } else {
+                rows(&rates)
+            };
             lines += rows.len();
             rows.iter().for_each(|row| outln!("{}", columns.row(row)));
         }

@@ -49,17 +49,25 @@ judge() { # network address waits usecs prefer
     until ls -l /proc/$server/fd | grep -q eventpoll; do sleep 0.01; done
     sleep 0.2
     earmark show --suspension --sample 0.5 --json $server | tr -d '\n'; echo
+    earmark watch one --suspension --interval 0.5 --count 1 --json | sed 's/^/watch /'
     kill $client $server; wait $client $server || true
 }
 set +e
 "#;
 
-fn verdicts(cases: &str) -> Vec<Value> {
+/// What `show` says in each case, and `watch` of the device.
+fn verdicts(cases: &str) -> (Vec<Value>, Vec<Value>) {
     let state = Directory::new();
     let script = format!("export SERVER='{SERVER}' CLIENT='{CLIENT}'\n{SCRIPT}{cases}\nkill $far");
     let ended = in_network(&state, &script);
-    let lines = ended.output().lines().filter(|line| line.starts_with('{'));
-    lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+    let objects = |start: &str| {
+        let lines = ended.output().lines().filter_map(|line| line.strip_prefix(start));
+        lines
+            .filter(|rest| rest.starts_with('{'))
+            .map(|it| serde_json::from_str(it).unwrap())
+            .collect()
+    };
+    (objects(""), objects("watch "))
 }
 
 /// The state of the one poller.
@@ -83,7 +91,7 @@ fn kernel_suspends() -> bool {
 #[test]
 fn show_suspension__of_a_server__follows_from_settings_and_counts() {
     needs!("network", "nsenter", "python3");
-    let shown = verdicts(
+    let (shown, watched) = verdicts(
         "judge far 10.77.0.1 epoll 1000000 1
          earmark apply one irq-suspend-timeout 20ms gro-flush-timeout 20us napi-defer-hard-irqs 2
          judge far 10.77.0.1 epoll 1000000 1
@@ -93,6 +101,13 @@ fn show_suspension__of_a_server__follows_from_settings_and_counts() {
     );
     let [unset, active, unused, unarmed, loopback] = &shown[..] else { panic!("{shown:?}") };
     assert_eq!(state(loopback, "elsewhere"), "impossible");
+    // What `show` looks at, `watch` finds by itself; over the loopback none is of the device.
+    for (shown, watched) in [unset, active, unused, unarmed].into_iter().zip(&watched) {
+        let seen = &watched["pollers"];
+        assert_eq!(seen.as_array().map(Vec::len), Some(1), "{watched}");
+        assert_eq!(seen[0]["state"], state(shown, "device"), "{watched}");
+    }
+    assert_eq!(watched[4]["pollers"].as_array().map(Vec::len), Some(0), "{}", watched[4]);
     if !kernel_suspends() {
         for shown in [unset, active, unused, unarmed] {
             assert_eq!(state(shown, "device"), "impossible", "{shown}");

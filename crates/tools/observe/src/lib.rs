@@ -11,5 +11,5 @@ mod pollers;
 mod read;
 
 pub use meter::Meter;
-pub use pollers::pollers;
+pub use pollers::{pollers, pollers_here};
 pub use read::{nics, read};

@@ -22,6 +22,21 @@ pub fn pollers(process: u32) -> Result<Vec<Poller>> {
     Ok(all)
 }
 
+/// The pollers of all processes in the network of this one that it may look into, by process.
+pub fn pollers_here() -> Vec<Poller> {
+    let network = |process: &str| fs::read_link(format!("/proc/{process}/ns/net")).ok();
+    let Some(own) = network("self") else { return Vec::new() };
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut processes: Vec<u32> = entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| network(name).as_ref() == Some(&own))
+        .filter_map(|name| name.parse().ok())
+        .collect();
+    processes.sort_unstable();
+    // One may end, or be of another user.
+    processes.into_iter().filter_map(|it| of_process(it).ok()).flatten().collect()
+}
+
 fn of_process(process: u32) -> Result<Vec<Poller>> {
     let refused = || {
         format!(

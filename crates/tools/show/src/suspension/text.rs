@@ -3,7 +3,7 @@
 use device::napi::Threaded;
 use report::terminal::Width;
 
-use super::{BusyPoll, Instance, Judged, PollerKind, Suspension, SuspensionState};
+use super::{BusyPoll, Instance, Judged, PollerKind, Suspension};
 use crate::lines::{Lines, count, us};
 
 /// Devices and pollers on a screen; `elsewhere` are those whose packets come by none of the
@@ -104,13 +104,8 @@ fn judged(judged: &Judged, lines: &mut Lines) {
             sockets.unwrap_or_default()
         ),
     );
-    let state = match verdict.state {
-        SuspensionState::Active => "Active",
-        SuspensionState::Unused => "Armed, but not used",
-        SuspensionState::Unarmed => "Not armed",
-        SuspensionState::Impossible => "Impossible here",
-        SuspensionState::Unknown => "Unknown",
-    };
+    let state = verdict.state.name();
+    let state = state[..1].to_uppercase() + &state[1..];
     let of = napi.map(|napi| format!(" (NAPI {napi})")).unwrap_or_default();
     lines.text("  ", &format!("{state}{of}: {}.", verdict.why));
     for missing in &verdict.missing {

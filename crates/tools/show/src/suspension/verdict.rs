@@ -31,6 +31,19 @@ pub enum SuspensionState {
     Unknown,
 }
 
+impl SuspensionState {
+    /// It in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Unused => "armed, but not used",
+            Self::Unarmed => "not armed",
+            Self::Impossible => "impossible here",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// A state, and what it follows from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Verdict {
@@ -178,7 +191,10 @@ fn counted(poller: &Poller, window: &Window) -> Verdict {
         None => "the device has no count of its interrupts".to_owned(),
         Some(0) => "no interrupt came".into(),
         Some(count) => {
-            format!("{count} interrupts came, {:.1} packets each", packets as f64 / count as f64)
+            let each = packets as f64 / count as f64;
+            format!(
+                "{count} interrupts came, those for sent packets included: {each:.1} packets each"
+            )
         }
     };
     if polled == 0 {
