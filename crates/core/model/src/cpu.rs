@@ -94,6 +94,8 @@ pub(crate) struct Poll<F> {
     pub(crate) rearms: bool,
     /// Packets it may take before others have their turn.
     pub(crate) budget: u32,
+    /// What it takes the thread that polls to wake up, in nanoseconds, until that is paid.
+    pub(crate) wake_ns: f64,
 }
 
 /// How long softirqs run before `ksoftirqd` takes them over, which shares the core with processes
@@ -108,7 +110,15 @@ impl<F> Poll<F> {
     /// One that an interrupt begins.
     pub(crate) const fn new() -> Self {
         let (has_moved, is_charged) = (false, false);
-        Self { item: None, is_first: true, has_moved, is_charged, rearms: true, budget: BUDGET }
+        Self {
+            item: None,
+            is_first: true,
+            has_moved,
+            is_charged,
+            rearms: true,
+            budget: BUDGET,
+            wake_ns: 0.0,
+        }
     }
 }
 

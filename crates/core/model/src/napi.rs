@@ -24,6 +24,18 @@ pub struct NapiSettings {
     pub suspend_timeout: Duration,
     /// How programs poll before they sleep.
     pub busy: Option<BusyPolling>,
+    /// A thread of the kernel polls instead of the softirq, on the last core of the machine
+    /// (`threaded` of a NAPI instance).
+    pub thread: Option<NapiThread>,
+}
+
+/// A thread that polls a NAPI instance. It competes with programs of its core as `ksoftirqd` does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NapiThread {
+    /// An interrupt wakes it, and it sleeps when it finds nothing more (`enabled`, Linux 5.12).
+    Woken,
+    /// It never sleeps, and interrupts stay off (`busy-poll`).
+    Polling,
 }
 
 /// How a program polls for packets.

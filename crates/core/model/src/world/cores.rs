@@ -10,6 +10,7 @@ use super::{HostEvent, Simulation};
 use crate::cpu::{BUDGET, MAX_SOFTIRQ, Poll, Running};
 use crate::device::Cause;
 use crate::machine::Routing;
+use crate::napi::{EMPTY_POLL, NapiThread};
 use crate::stack::{KernelFrame, Stack, Step, StepAction, Work};
 
 impl<S: Stack, O: Observer> Simulation<S, O> {
@@ -131,6 +132,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
         if let Cause::Queue(queue) = cause
             && take(&mut self.hosts[host].instances[usize::from(queue)].is_scheduled)
         {
+            let core = self.polling_core(host, core, queue.into());
             self.hosts[host].cores[core].softirqs.push_back(queue.into());
         }
     }
@@ -175,6 +177,12 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
     /// An idle core finds something to do.
     pub(super) fn dispatch(&mut self, host: usize, core: usize) {
         if self.hosts[host].cores[core].running.is_some() {
+            return;
+        }
+        // A thread that never sleeps leaves its core to programs that have something to do.
+        let Host { napi, cores, .. } = &self.hosts[host];
+        let has_thread = napi.thread == Some(NapiThread::Polling) && core + 1 == cores.len();
+        if has_thread && self.begin_process(host, core) {
             return;
         }
         let state = &mut self.hosts[host].cores[core];
@@ -236,8 +244,9 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
     fn poll(&mut self, host: usize, core: usize, queue: usize) -> Option<Duration> {
         let may_send = self.may_send(host);
         let now = self.now;
-        let Host { costs, stack, device, polls, states, cleaned_on, last_core, polled, .. } =
-            &mut self.hosts[host];
+        let Host {
+            costs, stack, device, polls, states, cleaned_on, last_core, polled, napi, ..
+        } = &mut self.hosts[host];
         let poll = polls[queue].as_mut()?;
         let sent = if may_send { stack.kernel_frame(now, costs) } else { None };
         let (work, item, has_moved) = if let Some(KernelFrame { process, work, frame }) = sent {
@@ -256,6 +265,10 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
             poll.budget -= 1;
             let lines = if moved { work.received * costs.moved } else { 0.0 };
             (work.ns + lines, Item::Received(frame), moved)
+        } else if napi.thread == Some(NapiThread::Polling) {
+            // Each look is a poll of its own, and other queues have their turn.
+            (poll.is_first, poll.budget) = (true, 0);
+            return Some(EMPTY_POLL);
         } else {
             let (rearms, has_worked) = (poll.rearms, !poll.is_first);
             polls[queue] = None;
@@ -267,6 +280,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
         };
         poll.item = Some(item);
         poll.has_moved |= has_moved;
+        let work = work + take(&mut poll.wake_ns);
         Some(self.vary(host, work))
     }
 

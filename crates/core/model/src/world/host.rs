@@ -75,7 +75,7 @@ pub struct Host<S: Stack, O> {
     pub device: Device<O>,
     pub(super) costs: Costs,
     pub(super) cores: Vec<Core>,
-    /// Those that processes are bound to.
+    /// Those that processes are bound to, and that of a thread that polls.
     pub(super) homes: Vec<usize>,
     pub(super) states: Vec<ProcessState<S::StepAction>>,
     /// Polls that are going on, by queue.

@@ -111,7 +111,12 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
             let device = Device::new(machine, (nic, costs), random.next_u64(), observer);
             let bound_to = stack.processes().iter().map(|process| process.core % machine.cores);
             Host {
-                homes: bound_to.clone().collect::<BTreeSet<_>>().into_iter().collect(),
+                homes: bound_to
+                    .clone()
+                    .chain(nic.napi.thread.map(|_| machine.cores - 1))
+                    .collect::<BTreeSet<_>>()
+                    .into_iter()
+                    .collect(),
                 costs: *costs,
                 cores: cpu::cores(machine.cores, bound_to),
                 states: stack.processes().iter().map(|_| ProcessState::default()).collect(),
@@ -148,7 +153,10 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
             touched: Vec::new(),
             place: Vec::new(),
         };
-        (0..world.hosts.len()).for_each(|host| world.settle(host, None));
+        for host in 0..world.hosts.len() {
+            world.start_threads(host);
+            world.settle(host, None);
+        }
         world
     }
 

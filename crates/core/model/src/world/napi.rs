@@ -8,7 +8,7 @@ use super::host::Host;
 use super::{HostEvent, Simulation};
 use crate::cpu::{BUDGET, Poll, Running};
 use crate::device::Cause;
-use crate::napi::{BusyPolling, EMPTY_POLL, PollingSession};
+use crate::napi::{BusyPolling, EMPTY_POLL, NapiThread, PollingSession};
 use crate::stack::Stack;
 
 impl<S: Stack, O: Observer> Simulation<S, O> {
@@ -25,6 +25,32 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
             return self.set_napi_timer(host, queue, lasts);
         }
         device.rearm(self.now, queue);
+    }
+
+    /// The core that polls a queue whose interrupt was handled on `core`: that one, or that of the
+    /// thread, which wakes up for it.
+    pub(super) fn polling_core(&mut self, host: usize, core: usize, queue: usize) -> usize {
+        let Host { napi, cores, costs, polls, .. } = &mut self.hosts[host];
+        if napi.thread.is_none() {
+            return core;
+        }
+        let core = cores.len() - 1;
+        let exits = self.machine.sleeps && cores[core].is_asleep(self.now, costs);
+        if let Some(poll) = &mut polls[queue] {
+            poll.wake_ns = costs.wake + if exits { costs.idle_exit } else { 0.0 };
+        }
+        core
+    }
+
+    /// The threads of a host that never sleep begin to poll.
+    pub(super) fn start_threads(&mut self, host: usize) {
+        let Host { napi, cores, polls, .. } = &mut self.hosts[host];
+        if napi.thread == Some(NapiThread::Polling)
+            && let Some(core) = cores.last_mut()
+        {
+            polls.iter_mut().for_each(|poll| *poll = Some(Poll::new()));
+            core.softirqs.extend(0..polls.len());
+        }
     }
 
     /// The kernel is going to poll a queue, behind the handler of an interrupt.

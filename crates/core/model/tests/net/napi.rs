@@ -3,7 +3,7 @@
 use crate::support::{Experiment, Part, client, server};
 use base::time::{Duration, Instant};
 use model::machine::Machine;
-use model::napi::{BusyPolling, NapiSettings};
+use model::napi::{BusyPolling, NapiSettings, NapiThread};
 use workload::{
     BulkReceiverSpec, BulkSenderSpec, Counter, RrClientSpec, RrServerSpec, Timing, Transport,
     WorkloadSpec,
@@ -23,6 +23,10 @@ fn busy_for(busy: Option<(u64, bool)>) -> NapiSettings {
     let busy =
         busy.map(|(usecs, prefer)| BusyPolling { lasts: Duration::from_micros(usecs), prefer });
     NapiSettings { busy, ..NapiSettings::default() }
+}
+
+fn by_thread(thread: NapiThread) -> NapiSettings {
+    NapiSettings { thread: Some(thread), ..NapiSettings::default() }
 }
 
 /// Requests on a schedule to a server that works 20 us on each.
@@ -46,6 +50,8 @@ fn interrupts_are_deferred_and_suspended_as_in_guests() {
         ("busy:200", busy_for(Some((200, false))), [61, 61, 61], [true, true, true]),
         ("suspend:20", deferred(20, Some((0, true))), [61, 66, 70], [true, false, false]),
         ("so-busy-poll:200", deferred(0, Some((200, true))), [61, 61, 61], [true, false, false]),
+        ("threaded", by_thread(NapiThread::Woken), [61, 61, 61], [true, true, true]),
+        ("threaded-busy", by_thread(NapiThread::Polling), [61, 61, 61], [false, false, false]),
     ];
     let (from, to) = (Instant::from_micros(20_000), Instant::from_micros(120_000));
     for (name, napi, means, interrupts) in modes {
@@ -67,6 +73,29 @@ fn interrupts_are_deferred_and_suspended_as_in_guests() {
             assert!(expected.contains(&raised), "{name}, {rate}/s: {raised} interrupts");
         }
     }
+}
+
+/// A thread that never sleeps has a core for itself; one that sleeps pays for each wake-up.
+#[test]
+fn threads_that_poll_cost_a_core_or_a_wake_up() {
+    let (from, to) = (Instant::from_micros(20_000), Instant::from_micros(120_000));
+    let machine = Machine::named("server").unwrap();
+    let [softirq, woken, polling] =
+        [None, Some(NapiThread::Woken), Some(NapiThread::Polling)].map(|thread| {
+            let napi = NapiSettings { thread, ..NapiSettings::default() };
+            let machine = machine.clone();
+            let experiment = Experiment { machine, napi, from, to, ..Experiment::default() };
+            let (world, records) = experiment.play(&asked(20_000));
+            let latency = records[0].distribution(Timing::Latency);
+            (latency.sum_ns / latency.count as i64, world.hosts[1].busy().softirqs)
+        });
+    let wake = machine.constants.costs.wake as i64;
+    assert!(woken.0 > softirq.0 + wake / 2, "{woken:?} beside {softirq:?}");
+    assert!(polling.0 < softirq.0, "{polling:?} beside {softirq:?}");
+    let core = to.since(Instant::ZERO).as_nanos();
+    // The look that is going on counts as a whole.
+    assert!((core * 99 / 100..=core + 1_000).contains(&polling.1), "{polling:?} of {core}");
+    assert!(woken.1 > softirq.1 && woken.1 < core / 2, "{woken:?} beside {softirq:?}");
 }
 
 #[test]
