@@ -39,8 +39,11 @@ const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 const ASK: u8 = 64;
 /// Bytes before the frames of a stream, if the host has connected or was connected to.
-const HELLO: usize = 16;
-const WELCOME: usize = 8;
+const HELLO: usize = 64;
+const WELCOME: usize = 64;
+/// The bit of a length that says that padding follows, and how much of it there may not be.
+const PADDING: u32 = 1 << 31;
+const TOO_MUCH: usize = 64;
 
 /// Connections of a replay, and bytes of a stream, at most.
 const STREAMS: usize = 6;
@@ -197,7 +200,8 @@ impl TcpHosts {
         let Ok(socket) = TcpStream::connect(self.port.tcp_address()) else { return };
         let nonce = self.asked[host].unwrap_or(7) ^ u64::from(how & 1);
         let key = HOSTS[if how & 2 == 0 { host } else { (host + 1) % HOSTS.len() }];
-        let hello = [&key.0.0[..], &[key.1, how & 4], &nonce.to_be_bytes()].concat();
+        let hello =
+            [&key.0.0[..], &[key.1, how & 4], &nonce.to_be_bytes(), &[0; HELLO - 16]].concat();
         self.may_open[host] |= how & 3 == 0 && self.asked[host].is_some();
         self.streams.push(Stream::new(host, socket, hello, HELLO));
         if how & 8 == 0 {
@@ -239,9 +243,9 @@ impl TcpHosts {
         }
         let welcome = self.wanted[host].unwrap_or(7) ^ u64::from(how & 1);
         self.may_open[host] |= how & 1 == 0 && self.wanted[host].is_some();
-        let welcome = welcome.to_be_bytes().to_vec();
+        let welcome = [&welcome.to_be_bytes()[..], &[0; WELCOME - 8]].concat();
         self.streams.push(Stream::new(host, socket, welcome, WELCOME));
-        self.streams.last_mut().expect("it was added").leave(usize::from(how / 2) % 9);
+        self.streams.last_mut().expect("it was added").leave(usize::from(how / 2) % 9 * 8);
     }
 
     fn write(&mut self, input: &mut Input<'_>) {
@@ -257,7 +261,10 @@ impl TcpHosts {
             // A run of several frames.
             2 => (length + usize::from(how / 8 % 4) * BULK_PAYLOAD, length + 3 * BULK_PAYLOAD),
             // A lie, and what follows it.
-            _ => ([length, RUN, RUN + 1, usize::MAX][usize::from(how / 8) % 4], length % 99),
+            _ => {
+                let padding = PADDING as usize | length % 99;
+                ([length, RUN, RUN + 1, padding][usize::from(how / 8) % 4], length % 99)
+            }
         };
         if stream.pending.len() + stream.sent.len() + length > LONGEST {
             return;
@@ -353,7 +360,14 @@ fn frames(mut bytes: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
         }
     };
     while let Some((prefix, rest)) = bytes.split_first_chunk::<4>() {
-        let length = u32::from_be_bytes(*prefix) as usize;
+        let length = u32::from_be_bytes(*prefix);
+        let padding = (length ^ PADDING) as usize;
+        if padding < TOO_MUCH {
+            let Some(rest) = rest.get(padding..) else { break };
+            bytes = rest;
+            continue;
+        }
+        let length = length as usize;
         let Some(head) = rest.first_chunk::<RUN_HEAD>() else { break };
         if !(RUN_HEAD..=RUN).contains(&length) {
             break;

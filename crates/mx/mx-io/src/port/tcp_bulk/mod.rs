@@ -51,7 +51,7 @@ use super::{
 };
 use asks::{ASK, Ask, Asked};
 use counted::Counted;
-use link::{Link, PREFIX};
+use link::{Link, MAX_PADDING, PREFIX, pad};
 use offload::segments_late;
 use opening::{Opening, never_pace};
 use sys::clock;
@@ -74,6 +74,9 @@ const MAX_LINKS: usize = 1024;
 /// An eager message has to be longer than this to gain from TCP, in bytes, if each segment passes
 /// through the whole stack. Otherwise some 4.5 KiB are enough.
 const LEAST_WITHOUT_OFFLOAD: u32 = 15 << 10;
+
+/// Where the engine writes a frame in the staging area: behind what goes before it.
+const STAGED: usize = MAX_PADDING + PREFIX;
 
 /// The most events of one look.
 const EVENTS: usize = 64;
@@ -257,7 +260,7 @@ impl Bulk {
             asked: Asked::new(),
             asks: Vec::new(),
             changes: Vec::new(),
-            staging: vec![0; PREFIX + BULK_FRAME].into(),
+            staging: vec![0; STAGED + BULK_FRAME].into(),
             corked: Vec::new(),
             vain: u32::MAX,
             looks: 0,
@@ -280,12 +283,12 @@ impl Bulk {
                 self.watch(frame[0], outgoing);
                 return Some(outgoing);
             }
-            let outgoing = write.next(&mut self.staging[PREFIX..])?;
+            let outgoing = write.next(&mut self.staging[STAGED..])?;
             if outgoing.length > self.mtu {
                 self.send(outgoing, write.data());
                 continue;
             }
-            frame[..outgoing.length].copy_from_slice(&self.staging[PREFIX..][..outgoing.length]);
+            frame[..outgoing.length].copy_from_slice(&self.staging[STAGED..][..outgoing.length]);
             self.watch(frame[0], outgoing);
             return Some(outgoing);
         }
@@ -325,10 +328,17 @@ impl Bulk {
         let peer = outgoing.address();
         let Some(&token) = self.links.get(&peer) else { return };
         let Some(TcpConnection::Open(_, link)) = self.connections.get_mut(&token) else { return };
-        let head = &mut self.staging[..PREFIX + outgoing.length - data.len()];
-        head[..PREFIX].copy_from_slice(&(outgoing.length as u32).to_be_bytes());
+        let end = STAGED + outgoing.length - data.len();
         // Of the frames of a large message others follow, but for the last.
-        let &mut [_, _, _, _, frame_type, flags, ..] = head else { return };
+        let &mut [frame_type, flags, ..] = &mut self.staging[STAGED..end] else { return };
+        let start = STAGED - PREFIX;
+        self.staging[start..STAGED].copy_from_slice(&(outgoing.length as u32).to_be_bytes());
+        let mut padding = [0; MAX_PADDING];
+        let address = if data.is_empty() { end - start } else { data.as_ptr().addr() };
+        let padding = pad(end - start, address, &mut padding);
+        let begin = start - padding.len();
+        self.staging[begin..start].copy_from_slice(padding);
+        let head = &self.staging[begin..end];
         let more = frame_type == FrameType::Reply as u8 && flags & FLAG_ASK == 0;
         self.counters.calls_out += 1;
         self.corked.retain(|other| *other != token);

@@ -15,12 +15,16 @@ use rustix::net::{
 
 use super::asks::{Nonce, key_of};
 use crate::port::{Address, NicId};
+use sys::memory::CACHE_LINE;
 use sys::option;
 
-/// Bytes of what the caller says first: its NIC, its endpoint, a zero, the nonce it was asked with.
-const HELLO: usize = 8 + size_of::<u64>();
-/// Bytes of the answer: the nonce that the caller has asked for.
-const WELCOME: usize = size_of::<u64>();
+/// Bytes of what the caller says first: its NIC, its endpoint, a zero, the nonce it was asked with,
+/// and zeros, so that what follows begins at a cache line.
+const HELLO: usize = CACHE_LINE;
+/// Bytes of the answer: the nonce that the caller has asked for, and zeros.
+const WELCOME: usize = CACHE_LINE;
+/// Bytes of a nonce.
+const NONCE: usize = size_of::<Nonce>();
 
 pub(super) struct Opening {
     stream: TcpStream,
@@ -77,7 +81,7 @@ impl Opening {
         let mut hello = [0; HELLO];
         hello[..6].copy_from_slice(&nic);
         hello[6] = endpoint;
-        hello[8..].copy_from_slice(&asked.to_be_bytes());
+        hello[8..8 + NONCE].copy_from_slice(&asked.to_be_bytes());
         let side = OpeningSide::Calling { peer, hello, welcome, has_greeted: false };
         Ok(Self { stream: OwnedFd::into(fd), since, came: [0; HELLO], length: 0, side })
     }
@@ -126,12 +130,13 @@ impl Opening {
         }
         match &self.side {
             OpeningSide::Called => {
-                let nonce = self.came.last_chunk().map_or(0, |nonce| u64::from_be_bytes(*nonce));
+                let nonce =
+                    self.came[8..].first_chunk().map_or(0, |nonce| u64::from_be_bytes(*nonce));
                 let peer = key_of(&self.came).ok_or(io::ErrorKind::InvalidData)?;
                 Ok(OpeningStep::SaysHello(peer, nonce))
             }
             OpeningSide::Calling { welcome, peer, .. }
-                if self.came[..WELCOME] == welcome.to_be_bytes() =>
+                if self.came[..NONCE] == welcome.to_be_bytes() =>
             {
                 Ok(OpeningStep::IsOpen(*peer))
             }
@@ -140,7 +145,9 @@ impl Opening {
     }
 
     pub(super) fn welcome(&self, nonce: Nonce) -> io::Result<()> {
-        say(&self.stream, &nonce.to_be_bytes())
+        let mut welcome = [0; WELCOME];
+        welcome[..NONCE].copy_from_slice(&nonce.to_be_bytes());
+        say(&self.stream, &welcome)
     }
 
     pub(super) fn into_stream(self) -> TcpStream {

@@ -68,6 +68,25 @@ fn what_the_kernel_does_not_take_goes_later() {
     }
 }
 
+#[test]
+fn padding_moves_what_follows_and_is_skipped() {
+    let (mut link, mut other) = connected();
+    for bytes in 0..2 * CACHE_LINE {
+        for address in [0, 1, 16, 63, 64, 4111] {
+            let mut room = [0; MAX_PADDING];
+            let padding = pad(bytes, address, &mut room);
+            assert_eq!((bytes + padding.len()) % CACHE_LINE, address % CACHE_LINE);
+            other.write_all(padding).unwrap();
+        }
+    }
+    other.write_all(&record(100, 100)).unwrap();
+    let mut came = Vec::new();
+    while came.is_empty() {
+        link.receive(PEER, &mut |_, frame: &[u8]| came.push(frame.len())).unwrap();
+    }
+    assert_eq!(came, [100]);
+}
+
 /// Bytes that the kernel has taken of a connection and not sent.
 fn unsent(link: &Link) -> u32 {
     // `tcpi_notsent_bytes` of `struct tcp_info` in linux/tcp.h.
@@ -81,7 +100,8 @@ fn what_is_kept_back_leaves_when_nothing_follows() {
     let (link, other) = connected();
     let mut other = open(other);
     other.send(&record(100, 100), &[], true).unwrap();
-    assert_eq!(unsent(&other), 104);
+    // With padding.
+    assert_eq!(unsent(&other), 128);
     other.push();
     assert_eq!(unsent(&other), 0);
     drop(link);
