@@ -58,7 +58,7 @@ use sys::clock;
 
 /// How often a spinning thread looks at connections: once in so many looks at the outer port, while
 /// it has done so in vain fewer times than the second number says.
-const LOOK_EVERY: [(u32, u32); 3] = [(1, 16), (4, 64), (16, 512)];
+const LOOK_EVERY: [(u32, u32); 2] = [(4, 512), (16, 1024)];
 /// How often it does so otherwise, since peers may send at any time.
 const COLD: u32 = 64;
 
