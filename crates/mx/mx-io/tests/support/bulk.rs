@@ -262,7 +262,7 @@ impl TcpHosts {
             2 => (length + usize::from(how / 8 % 4) * BULK_PAYLOAD, length + 3 * BULK_PAYLOAD),
             // A lie, and what follows it.
             _ => {
-                let padding = PADDING as usize | length % 99;
+                let padding = PADDING as usize | (length % 99);
                 ([length, RUN, RUN + 1, padding][usize::from(how / 8) % 4], length % 99)
             }
         };
