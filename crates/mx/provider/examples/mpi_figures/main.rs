@@ -1,57 +1,64 @@
-//! What an MPI's messages cost over Earmark, over its own TCP, and over libfabric's `tcp;ofi_rxm`
-//! and `udp;ofi_rxd`: on two hosts joined by a veth; first without offloads, so that every frame
-//! is one of Ethernet, then as a veth is, which passes on 64 KiB of TCP or of datagrams as one, as
-//! NICs do that take them apart by themselves. Or, with `within-host`, between two ranks on one
-//! host, over Earmark and over the MPI's own shared memory.
+//! What an MPI's messages cost over Earmark, over its own TCP, over UCX's, and over libfabric's
+//! `tcp;ofi_rxm` and `udp;ofi_rxd`: on two hosts joined by a veth; first without offloads, so that
+//! every frame is one of Ethernet, then as a veth is, which passes on 64 KiB of TCP or of datagrams
+//! as one, as NICs do that take them apart by themselves. Or, with `within-host`, between two ranks
+//! on one host, over Earmark and over the MPI's own shared memory, and between two programs of
+//! libfabric's, over Earmark and its `shm`.
 //!
 //! ```console
 //! $ cargo build --release -p earmark-provider --lib
 //! $ cargo run --release -p earmark-provider --example mpi_figures -- N [within-host] [WHAT...]
 //! ```
 //!
-//! All nets have their turn in each of `N` rounds, on a machine that is idle before each; each rank
-//! has a core. `WHAT` may name some of the figures. A figure is the median of the rounds, a ratio
-//! the median of the ratios within a round. It needs root, Open MPI, hpcc and ethtool.
+//! All nets have their turn in each of `N` rounds; each rank has a core. `WHAT` may name some of
+//! the figures. Figures and ratios are those of `turns.rs`. On a machine that does other work, start
+//! it by `nice -n -10`. It needs root, Open MPI, hpcc for `random-access`, and ethtool.
 
 #[path = "../../tests/programs/hosts.rs"]
 mod hosts;
-mod idle;
 #[allow(dead_code, reason = "the tests use the rest")]
 #[path = "../../tests/programs/launch.rs"]
 mod launch;
+mod pingpong;
 mod random_access;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 
-use base::quantiles::median;
 use hosts::{Hosts, NAMES, run};
 use launch::{Mpi, Net};
 use serde_json::{Value, json};
+use turns::Turns;
 
 /// What takes turns: a name, the net, and the port of Earmark.
-const NETS: [(&str, Net, &str); 5] = [
+const NETS: [(&str, Net, &str); 6] = [
     ("earmark packet+tcp", Net::Earmark, "packet:eth0+tcp"),
     ("earmark packet", Net::Earmark, "packet:eth0"),
     ("tcp", Net::Tcp, ""),
+    ("ucx tcp", Net::Ucx, ""),
     ("tcp;ofi_rxm", Net::Rxm, ""),
     ("udp;ofi_rxd", Net::Rxd, ""),
 ];
 
 const NETS_WITHIN_HOST: [(&str, Net); 2] = [("earmark", Net::Earmark), ("vader", Net::Vader)];
 
-const RUNS: [&[&str]; 6] = [
-    &["latency", "0", "64", "1024", "4096", "16384", "65536", "262144", "1048576", "4194304"],
-    &["bw", "4096", "16384", "65536", "1048576"],
-    &["bibw", "4096", "16384", "65536", "1048576"],
-    &["rate", "8"],
-    &["allreduce", "8", "1024", "16384", "1048576"],
-    &["alltoall", "8", "1024", "16384", "1048576"],
+const RUNS: [&str; 6] = [
+    "latency 0 64 1024 2048 4096 8192 16384 65536 262144 1048576 4194304",
+    "bw 4096 16384 65536 1048576",
+    "bibw 4096 16384 65536 1048576",
+    "rate 8",
+    "allreduce 8 1024 16384 1048576",
+    "alltoall 8 1024 16384 1048576",
 ];
 const RANDOM_ACCESS: &str = "random-access";
+/// What libfabric's own program says of it: Open MPI 4 does not take its `shm`.
+const PINGPONG: &str = "fi_pingpong";
+const PROVIDERS: [&str; 2] = ["earmark", "shm"];
 
-/// The same of every round, by what was measured and over which net.
-type Figures = BTreeMap<(String, u64), BTreeMap<&'static str, Vec<f64>>>;
+/// The turns of every figure, by what was measured and the bytes of a message.
+type Figures = BTreeMap<(String, u64), Turns>;
 
 fn main() {
     let rounds: usize = std::env::args().nth(1).map_or(5, |text| text.parse().expect("ROUNDS"));
@@ -64,7 +71,7 @@ fn main() {
     if is_wanted(RANDOM_ACCESS) && !is_within_host {
         random_access::require();
     }
-    let version = run(std::process::Command::new("mpirun").arg("--version"));
+    let version = run(Command::new("mpirun").arg("--version"));
     let figures = if is_within_host {
         json!({ "within_host": within_host(rounds, &is_wanted) })
     } else {
@@ -91,7 +98,6 @@ fn framing(offloads: bool, rounds: usize, is_wanted: &impl Fn(&str) -> bool) -> 
     }
     let mpi = Mpi::packaged();
     let program = mpi.compile(&hosts, "figures");
-    let mut idle = Vec::new();
     let mut figures = Figures::new();
     for round in 1..=rounds {
         for (name, net, port) in NETS {
@@ -102,86 +108,109 @@ fn framing(offloads: bool, rounds: usize, is_wanted: &impl Fn(&str) -> bool) -> 
                 command.arg(hosts.path("pin")).arg(program).args(arguments);
                 command
             };
-            for arguments in RUNS.into_iter().filter(|run| is_wanted(run[0])) {
-                idle.push(idle::wait());
-                for line in run(&mut start(&program, arguments)).lines() {
-                    note(&mut figures, name, line);
-                }
+            let start_figures = |what: &[&str]| start(&program, what);
+            play(&mut figures, (name, round), is_wanted, start_figures);
+            if is_wanted(RANDOM_ACCESS) {
+                let (updates, line_ns) = between_lines(
+                    || start(&program, &["line", "0"]),
+                    || random_access::run(&hosts, |program| start(program, &[])),
+                );
+                let turns = figures.entry((RANDOM_ACCESS.into(), 0)).or_default();
+                turns.add(name, round, updates, &line_ns);
             }
-            if !is_wanted(RANDOM_ACCESS) {
-                continue;
-            }
-            idle.push(idle::wait());
-            let updates = random_access::run(&hosts, |program| start(program, &[]));
-            figures
-                .entry((RANDOM_ACCESS.into(), 0))
-                .or_default()
-                .entry(name)
-                .or_default()
-                .push(updates);
         }
     }
-    let figures: Vec<_> = figures.iter().map(figure).collect();
-    json!({ "offloads": offloads, "idle_before": spread(&idle), "figures": figures })
+    let figures: Vec<_> = figures.iter().map(|it| figure(it, NETS[0].0)).collect();
+    json!({ "offloads": offloads, "figures": figures })
 }
 
 fn within_host(rounds: usize, is_wanted: &impl Fn(&str) -> bool) -> Value {
     let hosts = Hosts::new();
     let mpi = Mpi::packaged();
     let program = mpi.compile(&hosts, "figures");
-    let mut idle = Vec::new();
     let mut figures = Figures::new();
     for round in 1..=rounds {
         for (name, net) in NETS_WITHIN_HOST {
             eprintln!("within a host, round {round} of {rounds}: {name}");
-            for arguments in RUNS.into_iter().filter(|run| is_wanted(run[0])) {
-                idle.push(idle::wait());
+            play(&mut figures, (name, round), is_wanted, |what| {
                 let mut command = mpi.launch_on(&hosts, &NAMES[..1], (net, 2), &[]);
-                command.arg(hosts.path("pin")).arg(&program).args(arguments);
-                for line in run(&mut command).lines() {
-                    note(&mut figures, name, line);
-                }
-            }
+                command.arg(hosts.path("pin")).arg(&program).args(what);
+                command
+            });
+        }
+        if !is_wanted(PINGPONG) {
+            continue;
+        }
+        let line = || {
+            let mut command = mpi.launch_on(&hosts, &NAMES[..1], (Net::Vader, 2), &[]);
+            command.arg(hosts.path("pin")).arg(&program).args(["line", "0"]);
+            command
+        };
+        for (bytes, name) in
+            pingpong::SIZES.iter().flat_map(|bytes| PROVIDERS.map(|it| (*bytes, it)))
+        {
+            let (us, line_ns) = between_lines(line, || pingpong::run(&hosts, name, bytes));
+            let turns = figures.entry((PINGPONG.into(), bytes)).or_default();
+            turns.add(name, round, us, &line_ns);
         }
     }
-    let figures: Vec<_> = figures.iter().map(figure).collect();
-    json!({ "idle_before": spread(&idle), "figures": figures })
+    let figures: Vec<_> = figures.iter().map(|it| figure(it, NETS_WITHIN_HOST[0].0)).collect();
+    json!({ "figures": figures })
+}
+
+/// The turn of a net: runs what is wanted of [`RUNS`], as `start` says.
+fn play(
+    figures: &mut Figures,
+    (net, round): (&'static str, usize),
+    is_wanted: &impl Fn(&str) -> bool,
+    start: impl Fn(&[&str]) -> Command,
+) {
+    let runs = RUNS.map(|run| run.split(' ').collect::<Vec<_>>());
+    for what in runs.into_iter().filter(|run| is_wanted(run[0])) {
+        for line in run(&mut start(&what)).lines() {
+            note(figures, (net, round), line);
+        }
+    }
+}
+
+/// Measures by another program, and with `line`, which starts `figures`, how far the cores are from
+/// each other before and after that, in ns.
+fn between_lines(line: impl Fn() -> Command, measure: impl FnOnce() -> f64) -> (f64, Vec<f64>) {
+    let line_ns = || {
+        let text = run(&mut line());
+        let figures = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let pairs = figures.filter_map(|figure| figure["line_ns"].as_array().cloned());
+        pairs.flatten().filter_map(|ns| ns.as_f64()).collect::<Vec<_>>()
+    };
+    let before = line_ns();
+    let value = measure();
+    (value, [before, line_ns()].concat())
 }
 
 /// Takes a line that a program has printed, if it is a figure.
-fn note(figures: &mut Figures, net: &'static str, line: &str) {
+fn note(figures: &mut Figures, (net, round): (&'static str, usize), line: &str) {
     let Ok(figure) = serde_json::from_str::<Value>(line) else { return };
     let (what, bytes) = (figure["what"].as_str(), figure["bytes"].as_u64());
-    let (Some(what), Some(bytes), Some(value)) = (what, bytes, figure["median"].as_f64()) else {
+    let line_ns = figure["line_ns"].as_array();
+    let (Some(what), Some(bytes), Some(value), Some(line_ns)) =
+        (what, bytes, figure["median"].as_f64(), line_ns)
+    else {
         return;
     };
-    figures.entry((what.to_owned(), bytes)).or_default().entry(net).or_default().push(value);
+    let line_ns: Vec<f64> = line_ns.iter().filter_map(Value::as_f64).collect();
+    let turns = figures.entry((what.to_owned(), bytes)).or_default();
+    turns.add(net, round, value, &line_ns);
 }
 
-/// One figure over every net, and how the first net compares with each other one.
-fn figure(((what, bytes), nets): (&(String, u64), &BTreeMap<&'static str, Vec<f64>>)) -> Value {
+/// One figure over every net in each state.
+fn figure(((what, bytes), turns): (&(String, u64), &Turns), ours: &str) -> Value {
     let unit = match what.as_str() {
-        "latency" => "us, one way",
+        "latency" | PINGPONG => "us, one way",
         "allreduce" | "alltoall" => "us",
         "bw" | "bibw" => "MB/s",
         "rate" => "messages/s",
         _ => "GUP/s",
     };
-    let values: BTreeMap<_, _> =
-        nets.iter().map(|(name, values)| (*name, spread(values))).collect();
-    let names = [NETS[0].0, NETS_WITHIN_HOST[0].0];
-    let ours = names.into_iter().find_map(|name| nets.get(name)).expect("ours among the nets");
-    let mut ratios = BTreeMap::new();
-    for (name, theirs) in nets {
-        let of_rounds: Vec<f64> = ours.iter().zip(theirs).map(|(our, their)| our / their).collect();
-        ratios.insert(*name, spread(&of_rounds));
-    }
-    json!({ "what": what, "bytes": bytes, "unit": unit, "values": values, "ratios": ratios })
-}
-
-/// The median, the least and the most.
-fn spread(values: &[f64]) -> Value {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    json!({ "median": median(values.iter().copied()), "least": sorted[0], "most": sorted[sorted.len() - 1] })
+    let (states, changed) = (turns.states(ours), turns.changed());
+    json!({ "what": what, "bytes": bytes, "unit": unit, "states": states, "changed": changed })
 }

@@ -116,6 +116,9 @@ pub(crate) enum Net {
     /// The MPI's own shared memory, within a host.
     #[allow(dead_code, reason = "the figures compare")]
     Vader,
+    /// UCX over TCP.
+    #[allow(dead_code, reason = "the figures compare")]
+    Ucx,
     /// libfabric's `tcp;ofi_rxm`: messages over connections.
     #[allow(dead_code, reason = "the figures compare")]
     Rxm,
@@ -128,7 +131,7 @@ impl Net {
     fn options(self, kind: MpiImplementation) -> Vec<&'static str> {
         let provider = match self {
             Self::Earmark => "earmark",
-            Self::Tcp | Self::Rxm | Self::Vader => "tcp",
+            Self::Tcp | Self::Rxm | Self::Vader | Self::Ucx => "tcp",
             Self::Rxd => "udp",
         };
         match (kind, self) {
@@ -138,6 +141,11 @@ impl Net {
             (_, Self::Tcp) => {
                 let tcp = ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self"];
                 [&tcp[..], &["--mca", "btl_tcp_if_include", "eth0"]].concat()
+            }
+            (_, Self::Ucx) => {
+                let any = ["--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any"];
+                let tcp = ["-x", "UCX_TLS=tcp,self", "-x", "UCX_NET_DEVICES=eth0"];
+                [&["--mca", "pml", "ucx"][..], &any, &tcp].concat()
             }
             (_, Self::Vader) => vec!["--mca", "pml", "ob1", "--mca", "btl", "vader,self"],
             (_, _) => {
