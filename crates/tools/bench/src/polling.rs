@@ -135,6 +135,7 @@ impl Polling {
             flush_timeout: Duration::from_micros(timer.into()),
             suspend_timeout: Duration::from_millis(if suspends { SUSPEND_MS } else { 0 }),
             busy: self.of_epoll().or_else(|| self.of_socket()),
+            thread: None,
         }
     }
 }

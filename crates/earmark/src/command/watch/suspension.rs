@@ -54,7 +54,7 @@ pub(super) fn rows(suspension: &Suspension, window: &Window) -> Vec<Row> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use device::napi::Napi;
+    use netdev::netdev::Napi;
     use show::Report;
     use show::suspension::{BusyPoll, Poller};
 
