@@ -37,7 +37,30 @@ pub enum Value {
         sum: f64,
         /// How many are in each bucket of its metric, and at the end how many are in none.
         counts: Vec<u64>,
+        /// One of the values, which OpenMetrics shows beside its bucket.
+        exemplar: Option<BucketExemplar>,
     },
+}
+
+/// A value with what is known of it beside the labels of its metric.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BucketExemplar {
+    /// Names and values of labels: together 128 characters at most.
+    pub labels: Vec<(&'static str, String)>,
+    /// The value, in the unit of its metric.
+    pub value: f64,
+    /// When it was, in seconds since 1970.
+    pub at: f64,
+}
+
+impl BucketExemplar {
+    /// As a line of OpenMetrics ends with it.
+    fn text(&self) -> String {
+        let value = |value: &str| label(value).replace('\\', "\\\\").replace('"', "\\\"");
+        let labels = self.labels.iter().map(|(name, it)| format!("{name}=\"{}\"", value(it)));
+        let labels = labels.collect::<Vec<_>>().join(",");
+        format!(" # {{{labels}}} {} {:.3}", self.value, self.at)
+    }
 }
 
 /// Histograms cannot be read back, so none equals another.
@@ -107,6 +130,7 @@ pub fn encode(samples: &[Sample], format: Format) -> String {
     let mut ordered = samples.to_vec();
     ordered.sort_by_key(|sample| sample.metric);
     let mut registry = Registry::default();
+    let series = bucket_series(&ordered);
     registry.register_collector(Box::new(Ordered(ordered)));
     let mut written = String::new();
     let outcome = match format {
@@ -114,6 +138,50 @@ pub fn encode(samples: &[Sample], format: Format) -> String {
         Format::Plain => prometheus_text::encode(&mut written, &registry),
     };
     outcome.expect("a string takes any text");
+    if format == Format::OpenMetrics { with_exemplars(&written, series) } else { written }
+}
+
+/// A series that has buckets counted elsewhere.
+struct BucketSeries {
+    /// How each of its lines begins.
+    begin: String,
+    /// How many they are.
+    lines: usize,
+    /// The end of one of them.
+    exemplar: Option<(usize, String)>,
+}
+
+/// Those of samples, in their order.
+fn bucket_series(ordered: &[Sample]) -> Vec<BucketSeries> {
+    let of = |sample: &Sample| {
+        let family = sample.metric.family();
+        let Kind::Histogram(bounds) = family.kind else { return None };
+        let Value::Buckets { exemplar, .. } = &sample.value else { return None };
+        let place = |it: &BucketExemplar| bounds.partition_point(|bound| *bound < it.value);
+        let exemplar = exemplar.as_ref().map(|it| (place(it), it.text()));
+        let begin = format!("{}_bucket{{", family.name());
+        Some(BucketSeries { begin, lines: bounds.len() + 1, exemplar })
+    };
+    ordered.iter().filter_map(of).collect()
+}
+
+/// The text with exemplars, which the encoder has for histograms of its own alone.
+fn with_exemplars(text: &str, series: Vec<BucketSeries>) -> String {
+    let mut series = series.into_iter();
+    let (mut now, mut number) = (series.next(), 0);
+    let mut written = String::with_capacity(text.len());
+    for line in text.lines() {
+        written.push_str(line);
+        if let Some(one) = now.as_ref().filter(|one| line.starts_with(&one.begin)) {
+            let exemplar = one.exemplar.as_ref().filter(|(place, _)| *place == number);
+            written.push_str(exemplar.map_or("", |(_, text)| text));
+            number += 1;
+            if number == one.lines {
+                (now, number) = (series.next(), 0);
+            }
+        }
+        written.push('\n');
+    }
     written
 }
 
@@ -159,7 +227,7 @@ impl Collector for Ordered {
                     (_, Value::Count(count)) => encoder.encode_gauge(count)?,
                     (_, Value::Number(number)) => encoder.encode_gauge(number)?,
                     (_, Value::Histogram(histogram)) => histogram.encode(encoder)?,
-                    (Kind::Histogram(bounds), Value::Buckets { sum, counts }) => {
+                    (Kind::Histogram(bounds), Value::Buckets { sum, counts, .. }) => {
                         let bounds = bounds.iter().copied().chain([f64::INFINITY]);
                         let buckets: Vec<_> = bounds.zip(counts.iter().copied()).collect();
                         let count = counts.iter().sum();
@@ -204,6 +272,42 @@ mod tests {
                 "# EOF",
             ]
         );
+    }
+
+    #[test]
+    fn exemplars_stand_beside_the_bucket_of_their_value_in_the_newer_format_alone() {
+        let buckets = |program: Option<&str>| {
+            let exemplar = program.map(|program| BucketExemplar {
+                labels: vec![("program", program.to_owned()), ("pid", "42".to_owned())],
+                value: 3e-6,
+                at: 7.5,
+            });
+            Value::Buckets { sum: 3e-6, counts: vec![0, 0, 1], exemplar }
+        };
+        let of = |device: &str, program| Sample {
+            metric: Metric::Request,
+            labels: vec![device.to_owned(), String::new(), "asks".to_owned()],
+            value: buckets(program),
+        };
+        let bounds = match Metric::Request.family().kind {
+            Kind::Histogram(bounds) => bounds,
+            other => panic!("{other:?}"),
+        };
+        let mut samples = [of("a", None), of("b", Some("x\"y")), of("c", Some("z"))];
+        for sample in &mut samples {
+            let Value::Buckets { counts, .. } = &mut sample.value else { continue };
+            counts.resize(bounds.len() + 1, 0);
+        }
+        let text = encode(&samples, Format::OpenMetrics);
+        let with: Vec<&str> = text.lines().filter(|line| line.contains(" # {")).collect();
+        let end =
+            |program: &str| format!(" 1 # {{program=\"{program}\",pid=\"42\"}} 0.000003 7.500");
+        assert_eq!(with.len(), 2, "{text}");
+        for (line, (device, program)) in with.iter().zip([("b", "x\\\"y"), ("c", "z")]) {
+            assert!(line.contains(&format!("device=\"{device}\"")), "{line}");
+            assert!(line.contains("le=\"0.000004096\"") && line.ends_with(&end(program)), "{line}");
+        }
+        assert!(!encode(&samples, Format::Plain).contains(" # {"));
     }
 
     #[test]

@@ -11,18 +11,19 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread::{self, sleep};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use flows::FlowError;
 use flows::follower::{FlowDetail, FlowFollower, FlowScope};
-use flows::histograms::{FlowGrouping, StageHistogram};
+use flows::histograms::{FlowGrouping, SlowestRequest, StageHistogram};
 use flows::record::FlowRole;
 use rustix::net::netdevice::index_to_name;
 use rustix::net::{AddressFamily, SocketType, socket};
+use sys::clock;
 
 use crate::background::Background;
 use crate::metric::Metric;
-use crate::sample::Value;
+use crate::sample::{BucketExemplar, Value};
 
 /// How often histograms are read.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -119,7 +120,7 @@ impl Stages {
             background.set(Metric::StagesLeftOut, &[what], Value::Count(count));
         }
         for histogram in self.follower.histograms()? {
-            let StageHistogram { group, role, stage, sum, counts, .. } = &histogram;
+            let StageHistogram { group, role, stage, sum, counts, slowest } = &histogram;
             let name = self.name(*group);
             let (device, cgroup) = match self.grouping {
                 FlowGrouping::Device => (name.as_str(), ""),
@@ -130,7 +131,9 @@ impl Stages {
                 FlowRole::Answers => "answers",
                 FlowRole::Receives => "receives",
             };
-            let value = Value::Buckets { sum: *sum as f64 / 1e9, counts: counts.to_vec() };
+            let exemplar = slowest.as_ref().map(exemplar);
+            let value =
+                Value::Buckets { sum: *sum as f64 / 1e9, counts: counts.to_vec(), exemplar };
             match stage.map(|stage| serde_json::to_value(stage).unwrap_or_default()) {
                 None => background.set(Metric::Request, &[device, cgroup, role], value),
                 Some(stage) => {
@@ -158,6 +161,17 @@ impl Stages {
         };
         let name = name.unwrap_or_else(|| group.to_string());
         self.names.entry(group).or_insert(name).clone()
+    }
+}
+
+/// The slowest request of the last minute, with the time of day.
+fn exemplar(slowest: &SlowestRequest) -> BucketExemplar {
+    let ago = clock::now().as_nanos().saturating_sub(slowest.end) as f64 / 1e9;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    BucketExemplar {
+        labels: vec![("program", slowest.name.clone()), ("pid", slowest.pid.to_string())],
+        value: slowest.nanos as f64 / 1e9,
+        at: (now.as_secs_f64() - ago).max(0.0),
     }
 }
 
