@@ -9,6 +9,7 @@ mod figures;
 mod header;
 mod install;
 mod kernel;
+mod kernels;
 mod mpi;
 mod page;
 mod peers;
@@ -38,6 +39,9 @@ enum Subcommands {
     Peers(peers::Options),
     /// Finds the kernel that guests run, or builds it: about four minutes, once
     Kernel,
+    /// Boots kernels of distributions in QEMU, each of which follows requests; takes minutes
+    /// without KVM
+    Kernels(kernels::Options),
     /// Holds the table of what drivers mean against the sources of a kernel
     Drivers(drivers::Options),
     /// Runs the tests of MPI with Open MPI 5 and MPICH, too, which it gets with pip
@@ -70,6 +74,7 @@ fn main() -> ExitCode {
         Subcommands::Ci => ci::run(),
         Subcommands::Peers(options) => peers::run(&options),
         Subcommands::Kernel => kernel::ensure(),
+        Subcommands::Kernels(options) => kernels::run(&options),
         Subcommands::Drivers(options) => drivers::run(&options),
         Subcommands::Mpi => mpi::run(),
         Subcommands::Tidy => tidy::run(),

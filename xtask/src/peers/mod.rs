@@ -59,6 +59,11 @@ pub(crate) fn ensure_page() -> Result<()> {
     get(&["page"], "peers-page", in_ci())
 }
 
+/// The same for kernels of distributions.
+pub(crate) fn ensure_kernels() -> Result<()> {
+    get(&["kernels"], "peers-kernels", in_ci())
+}
+
 /// The same for what makes and tries packages, and an image.
 pub(crate) fn ensure_packaging(has_image: bool) -> Result<()> {
     let groups: &[&str] = if has_image { &["packaging", "image"] } else { &["packaging"] };
