@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow, bail};
 
-use crate::{bpf, dist, figures, header, kernel, peers, shell, suite, tidy, tools};
+use crate::{bpf, dist, figures, header, kernel, page, peers, shell, suite, tidy, tools};
 
 /// What has to work without an operating system: the crates that are `#![no_std]`.
 const BARE_CRATES: [&str; 6] = [
@@ -24,9 +24,15 @@ const BARE_CRATES: [&str; 6] = [
 /// What has to work in a browser beside those.
 const INFER: [&str; 1] = ["earmark-infer"];
 
-/// What has records of devices and says what they mean, and experiments in the model: in a browser
-/// as well.
-const RECORDS: [&str; 4] = ["earmark-device", "earmark-show", "earmark-read", "earmark-bench"];
+/// What has records of devices and says what they mean, predictions, and experiments in the model:
+/// in a browser as well.
+const RECORDS: [&str; 5] = [
+    "earmark-device",
+    "earmark-show",
+    "earmark-read",
+    "earmark-forecast",
+    "earmark-bench",
+];
 
 /// What is checked for which targets beside this machine's: the pure crates for machines without an
 /// operating system and for browsers, the command for the C library of the tarball.
@@ -130,6 +136,8 @@ fn steps() -> Vec<CiStep> {
         CiStep::task("bpf", bpf::check).again("cargo xtask bpf --check"),
         CiStep::command("build", shell::build),
         CiStep { is_beside: true, ..CiStep::task("kernel", kernel::ensure) },
+        CiStep { is_beside: true, ..CiStep::task("page", page::check) }
+            .again("cargo xtask page --check"),
         CiStep::cargo("lints", "clippy --workspace --all-targets -- -D warnings"),
         CiStep::command("documentation", || {
             let mut doc = shell::cargo(["doc", "--workspace", "--no-deps"]);

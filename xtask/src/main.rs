@@ -51,7 +51,7 @@ enum Subcommands {
     /// Makes the object that follows requests in the kernel; with --check says whether it is stale
     Bpf(bpf::Options),
     /// Makes the page of one file: the engine in WebAssembly, its scripts, its styles
-    Page,
+    Page(page::Options),
     /// Writes the header of the C API from its Rust; with --check says whether it is stale
     Header(header::Options),
     /// Installs the C API below a prefix: libraries, header, man pages, pkg-config
@@ -79,7 +79,7 @@ fn main() -> ExitCode {
         Subcommands::Mpi => mpi::run(),
         Subcommands::Tidy => tidy::run(),
         Subcommands::Bpf(options) => bpf::run(&options),
-        Subcommands::Page => page::run(),
+        Subcommands::Page(options) => page::run(&options),
         Subcommands::Header(options) => header::run(&options),
         Subcommands::Install(options) => install::run(&options),
         Subcommands::Dist(options) => dist::run(&options),

@@ -6,6 +6,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use base64::Engine as _;
@@ -24,22 +25,59 @@ const STYLE: &str = "crates/tools/report/templates/report.css";
 /// No page is larger.
 const MOST_BYTES: usize = 3_000_000;
 
+/// What finds faults of accessibility in a page (MPL 2.0): tests alone use it.
+const AXE: (&str, &str) = ("axe-core", "4.14.1");
+
+/// What `cargo xtask page` takes.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Checks the types of its scripts, too, and gets what its tests look for faults with
+    #[arg(long)]
+    check: bool,
+}
+
 /// Makes the page, and says where it is.
-pub(crate) fn run() -> Result<()> {
-    peers::ensure_page()?;
+pub(crate) fn run(options: &Options) -> Result<()> {
+    peers::ensure_page(options.check)?;
     let target = repo::target_directory()?;
-    let page = make(repo::root(), &target)?;
+    if options.check {
+        shell::run(shell::command("tsc").args(["--project", WEB]))?;
+        get_axe(&target.join("page"))?;
+    }
+    let page = make(repo::root(), &target, shell::cargo([]))?;
     println!("wrote {}", page.display());
     Ok(())
 }
 
-/// Makes the page from the sources below `source`, in the target directory.
-fn make(source: &Path, target: &Path) -> Result<PathBuf> {
+/// The same for the tests.
+pub(crate) fn check() -> Result<()> {
+    run(&Options { check: true })
+}
+
+/// Puts the script of axe into the directory, once.
+fn get_axe(directory: &Path) -> Result<()> {
+    if directory.join("axe.min.js").exists() {
+        return Ok(());
+    }
+    fs::create_dir_all(directory).with_context(|| format!("make {}", directory.display()))?;
+    let (name, version) = AXE;
+    let mut npm = shell::command("npm");
+    shell::run(
+        npm.args(["pack", "--silent", &format!("{name}@{version}")]).current_dir(directory),
+    )?;
+    let mut tar = shell::command("tar");
+    tar.args(["--extract", "--strip-components=1", "--file", &format!("{name}-{version}.tgz")]);
+    shell::run(tar.arg("package/axe.min.js").current_dir(directory))
+}
+
+/// Makes the page from the sources below `source`, in the target directory, with `cargo`; the other
+/// tools are there.
+pub(crate) fn make(source: &Path, target: &Path, cargo: Command) -> Result<PathBuf> {
     let directory = target.join("page");
     fs::create_dir_all(&directory).with_context(|| format!("make {}", directory.display()))?;
     let read =
         |path: &str| fs::read_to_string(source.join(path)).with_context(|| format!("read {path}"));
-    let module = BASE64_STANDARD.encode(packed(&compile(source, target)?)?);
+    let module = BASE64_STANDARD.encode(packed(&compile(target, cargo)?)?);
     let [script, worker] = ["page.ts", "worker.ts"].map(|file| bundle(source, file));
     let (script, worker) = (script?, worker?);
     let style = read(STYLE)? + &read(&format!("{WEB}/page.css"))?;
@@ -62,14 +100,13 @@ fn make(source: &Path, target: &Path) -> Result<PathBuf> {
 }
 
 /// The module of WebAssembly.
-fn compile(source: &Path, target: &Path) -> Result<Vec<u8>> {
+fn compile(target: &Path, mut cargo: Command) -> Result<Vec<u8>> {
     ensure!(
         tools::ensure_target(TARGET),
         "no standard library for {TARGET}; get it with: rustup target add {TARGET}"
     );
-    let mut cargo = shell::cargo(["rustc", "--profile", "wasm", "--target", TARGET]);
-    cargo.args(["-p", "earmark-page", "--lib", "--crate-type", "cdylib"]);
-    shell::run(cargo.current_dir(source).env("CARGO_TARGET_DIR", target))?;
+    cargo.args(["rustc", "--profile", "wasm", "--target", TARGET]);
+    shell::run(cargo.args(["-p", "earmark-page", "--lib", "--crate-type", "cdylib"]))?;
     let module = target.join(TARGET).join("wasm/page.wasm");
     fs::read(&module).with_context(|| format!("read {}", module.display()))
 }

@@ -14,6 +14,7 @@ use crate::command::lab::LabRunArgs;
 use crate::command::lane::LaneArgs;
 use crate::command::mpirun::MpirunArgs;
 use crate::command::mx::MxCommand;
+use crate::command::page::PageArgs;
 use crate::command::persist::PersistArgs;
 use crate::command::predict::PredictArgs;
 use crate::command::probe::ProbeArgs;
@@ -100,6 +101,11 @@ pub(crate) enum Command {
     /// NetworkManager, systemd and others, a sosreport or a supportconfig: what each was taken for,
     /// and what follows. It opens the files and nothing else, as any user.
     Read(ReadArgs),
+    /// The same and more in a browser: paste, drop, and see the model live
+    ///
+    /// One file, which asks nothing of any server: what you paste or drop stays in the browser.
+    /// Prints its address, and opens it where there is a desktop.
+    Page(PageArgs),
     /// Packets, interrupts and drops of devices, again and again
     Watch(WatchArgs),
     /// Metrics of this machine's devices for Prometheus, until Ctrl-C

@@ -72,6 +72,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Persist(args) => command::persist::run(&args)?,
         Command::Rollback(args) => command::apply::rollback(&args)?,
         Command::Guard { directory, device } => return tune::guard::run(&directory, &device),
+        Command::Page(args) => command::page::run(&args)?,
         Command::Predict(args) => return command::predict::run(&args),
         Command::Probe(args) => return command::probe::run(&args),
         Command::Echo(args) => probe::echo::serve(&args, output::error_line)?,

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::install::{self, Places, copy};
-use crate::{repo, shell, tools};
+use crate::{page, repo, shell, tools};
 
 /// What a static command is compiled for.
 const MUSL: &str = "x86_64-unknown-linux-musl";
@@ -168,6 +168,8 @@ impl Build {
                 copy(&path, &share.join(to).join(path.file_name().unwrap_or_default()))?;
             }
         }
+        let page = page::make(&self.source, &self.target, self.cargo(&[]))?;
+        copy(&page, &share.join("earmark.html"))?;
         copy(&self.source.join("dissector/mx.lua"), &share.join("mx.lua"))?;
         let documents = prefix.join("share/doc/earmark");
         copy(&self.source.join("README.md"), &documents.join("README.md"))?;

@@ -30,7 +30,7 @@ pub(crate) struct Options {
 
 /// Groups of programs.
 const TESTS: [&str; 3] = ["tests", "unpacked", "kernel"];
-const CI: [&str; 5] = ["tests", "unpacked", "kernel", "packaging", "bpf"];
+const CI: [&str; 7] = ["tests", "unpacked", "kernel", "packaging", "bpf", "page", "browser"];
 
 /// Finds every program, or gets it, and runs the command that was given.
 pub(crate) fn run(options: &Options) -> Result<()> {
@@ -55,8 +55,9 @@ pub(crate) fn ensure_ci() -> Result<()> {
 }
 
 /// The same for what makes the page.
-pub(crate) fn ensure_page() -> Result<()> {
-    get(&["page"], "peers-page", in_ci())
+pub(crate) fn ensure_page(has_tests: bool) -> Result<()> {
+    let groups: &[&str] = if has_tests { &["page", "browser"] } else { &["page"] };
+    get(groups, "peers-page", in_ci())
 }
 
 /// The same for kernels of distributions.
@@ -66,7 +67,8 @@ pub(crate) fn ensure_kernels() -> Result<()> {
 
 /// The same for what makes and tries packages, and an image.
 pub(crate) fn ensure_packaging(has_image: bool) -> Result<()> {
-    let groups: &[&str] = if has_image { &["packaging", "image"] } else { &["packaging"] };
+    let groups: &[&str] =
+        if has_image { &["packaging", "image", "page"] } else { &["packaging", "page"] };
     get(groups, "peers-packaging", in_ci())
 }
 

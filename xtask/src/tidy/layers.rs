@@ -24,8 +24,13 @@ const WITH_FLOATS: [&str; 3] =
     ["crates/core/infer/src/", "crates/core/model/src/", "crates/core/predict/src/"];
 
 /// Records and what follows from them: no I/O, no clock, but all else of std.
-const RECORDS: [&str; 3] =
-    ["crates/linux/device/src/", "crates/tools/show/src/", "crates/tools/read/src/"];
+const RECORDS: [&str; 5] = [
+    "crates/linux/device/src/",
+    "crates/tools/show/src/",
+    "crates/tools/read/src/",
+    "crates/tools/forecast/src/",
+    "crates/tools/page/src/",
+];
 
 /// What those may not name.
 const OUTSIDE: [&str; 7] = [

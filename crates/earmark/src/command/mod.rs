@@ -19,6 +19,7 @@ pub(crate) mod merge;
 pub(crate) mod mpirun;
 pub(crate) mod mx;
 pub(crate) mod nic;
+pub(crate) mod page;
 pub(crate) mod persist;
 pub(crate) mod predict;
 pub(crate) mod probe;

@@ -11,10 +11,10 @@ use base::quantiles::Quantiles;
 use labctl::client::{Labs, ask, choose, labs};
 use labctl::{AttachmentState, LaneState, PortState, QueueState, Request, SETTINGS};
 use report::names::did_you_mean;
+use report::terminal::Lines;
 use report::terminal::number;
 use report::terminal::{Stream, Width};
 use report::{errln, json, outln};
-use show::Lines;
 
 pub(crate) fn run(args: &NicArgs) -> Result<()> {
     if let (Some(lab), NicCommand::Labs | NicCommand::Serve { .. }) = (&args.lab, &args.command) {

@@ -17,10 +17,10 @@ use super::or_port;
 use bench::options::number;
 use bench::suggestions::SuggestedValues;
 use labctl::client::port_here;
+use report::terminal::Lines;
 use report::terminal::Width;
 use report::{errln, json, outln};
 use show::LabPort;
-use show::Lines;
 use show::Report;
 use show::{screen, summary};
 

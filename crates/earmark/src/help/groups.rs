@@ -6,7 +6,7 @@ use report::terminal::wrap;
 /// Groups in order, each with its commands; those who have never used Earmark begin with the first.
 pub(super) const GROUPS: [(&str, &[&str]); 8] = [
     ("The five jobs", &["show", "probe", "explain", "tune", "persist", "rollback"]),
-    ("What you have", &["read", "predict"]),
+    ("What you have", &["read", "predict", "page"]),
     ("Your devices", &["watch", "apply", "confirm", "lane"]),
     ("From outside", &["echo", "serve"]),
     ("Lab and bench", &["demo", "tour", "bench", "lab", "nic", "mpirun", "reproduce"]),

@@ -4,9 +4,14 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[path = "../../../core/capture/tests/support/written.rs"]
+#[allow(dead_code, reason = "another crate uses the rest")]
+mod written;
+
 mod dissector;
 mod explain;
 mod mpirun;
+mod page;
 mod pcap;
 mod persist;
 mod prometheus;

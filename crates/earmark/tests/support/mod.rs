@@ -1,6 +1,7 @@
 //! What the tests of the command share: runs of it, labs to talk to, and what a run leaves behind.
 #![allow(dead_code, unused_imports, reason = "each binary uses its own part")]
 
+pub(crate) mod browser;
 pub(crate) mod documents;
 #[path = "../../src/help/examples.rs"]
 pub(crate) mod examples;

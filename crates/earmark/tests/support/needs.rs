@@ -5,6 +5,8 @@ use std::path::Path;
 
 use lab::kernel::{self, Needs};
 
+use super::repository;
+
 /// Ends a test that needs something which is not here: a program, or one of [`missing`]'s words.
 macro_rules! needs {
     ($($what:literal),+) => {
@@ -54,11 +56,16 @@ pub(crate) fn all_are_here(what: &[&str]) -> bool {
 }
 
 /// What is missing and how to get it: of `root`, `lab` (hosts of ours), `network` (a network
-/// namespace with devices), `guests` (a kernel with virtual time), or of a program.
+/// namespace with devices), `guests` (a kernel with virtual time), `page`, or of a program.
 fn missing(what: &str) -> Option<String> {
     let is_root = rustix::process::geteuid().is_root();
     match what {
         "root" => (!is_root).then(|| "no root: sudo -E cargo test".to_owned()),
+        "page" => {
+            let made = ["earmark.html", "axe.min.js"].map(|it| repository("target/page").join(it));
+            let is_there = made.iter().all(|it| it.exists());
+            (!is_there).then(|| "no page, or nothing to check it: cargo xtask page --check".into())
+        }
         "network" => ["root", "ip", "unshare", "ethtool"].into_iter().find_map(missing),
         "lab" => {
             let is_there = Path::new("/dev/net/tun").exists();

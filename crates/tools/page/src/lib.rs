@@ -3,7 +3,7 @@
 //! # Theory of operation
 //!
 //! ```text
-//! page.ts ─▶ engine.ts ─▶ worker.ts ─▶ abi ─▶ Engine::ask, Engine::feed ─▶ paste, ...
+//! page.ts ─▶ engine.ts ─▶ worker.ts ─▶ abi ─▶ Engine::ask, Engine::feed ─▶ paste, predict
 //!            (a promise)   (a thread)   (bytes in linear memory)
 //! ```
 //!
@@ -20,5 +20,6 @@
 mod abi;
 mod engine;
 mod paste;
+mod predict;
 
 pub use engine::{Ask, Engine};

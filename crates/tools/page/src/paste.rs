@@ -1,7 +1,7 @@
 //! The tab Paste: what `earmark read` says of texts and files.
 
 use read::archive::read_into;
-use read::{Options, ReadSession, screen};
+use read::{InputKind, Options, ReadSession, Taken, screen};
 use report::terminal::Width;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -16,8 +16,6 @@ pub struct PasteOptions {
     driver: Option<String>,
     device: Option<String>,
     seconds: Option<f64>,
-    /// Columns of a line of the answer.
-    columns: usize,
 }
 
 /// A file so far.
@@ -46,7 +44,7 @@ impl Paste {
     }
 
     pub(crate) fn answer(&mut self, options: PasteOptions) -> Result<Value, String> {
-        let PasteOptions { driver, device, seconds, columns } = options;
+        let PasteOptions { driver, device, seconds } = options;
         let mut session = ReadSession::new(Options { driver, device, seconds });
         for PastedFile { name, bytes } in std::mem::take(&mut self.files) {
             read_into(&mut session, &name, &bytes[..])
@@ -56,6 +54,10 @@ impl Paste {
         if answer.is_nothing() {
             return Err(format!("nothing in it is recognised; {}", answer.expected()));
         }
-        Ok(json!({ "text": screen(&answer, Width::columns(columns)) }))
+        let screen = screen(&answer, Width::columns(100));
+        let markup = screen.markup().map_err(|error| error.to_string())?;
+        let is_capture = |taken: &&Taken| taken.kind == InputKind::Capture;
+        let captures: Vec<_> = answer.taken.iter().filter(is_capture).map(|it| &it.input).collect();
+        Ok(json!({ "text": screen.to_string(), "markup": markup, "captures": captures }))
     }
 }

@@ -18,17 +18,32 @@ export function el<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** A field with its label above, and what it means below. */
-export function field(label: string, input: HTMLElement, hint = ""): HTMLElement {
-  const parts: Node[] = [el("span", { class: "label" }, label), input];
+export type Input = HTMLInputElement | HTMLSelectElement;
+
+/** A field with its label above and what it takes below. */
+export function field(label: string, input: Input, hint = ""): HTMLElement {
+  const parts: Node[] = [el("label", { for: input.id }, label), input];
   if (hint) {
     input.setAttribute("aria-describedby", `${input.id}-hint`);
     parts.push(el("span", { class: "hint", id: `${input.id}-hint` }, hint));
   }
-  return el("label", { class: "field", for: input.id }, ...parts);
+  return el("div", { class: "field" }, ...parts);
 }
 
 /** Puts markup of the engine, which has escaped every text in it, in place of what was there. */
-export function show(place: HTMLElement, markup: string): void {
+export function put(place: HTMLElement, markup: string): void {
   place.innerHTML = markup;
+}
+
+/** A button that lets a user choose files. */
+export function chooser(label: string, isMany: boolean, take: (files: File[]) => void): Node {
+  const input = el("input", { type: "file", multiple: isMany, class: "spoken", tabindex: "-1" });
+  input.setAttribute("aria-hidden", "true");
+  input.addEventListener("change", () => {
+    take([...(input.files ?? [])]);
+    // The same file may be chosen again.
+    input.value = "";
+  });
+  const button = el("button", { type: "button", onclick: () => input.click() }, label);
+  return el("span", {}, button, input);
 }

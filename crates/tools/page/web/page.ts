@@ -1,29 +1,47 @@
-// The page: its tabs, and the state in its address.
+// The page: its tabs, the state in its address, and files that are dropped anywhere on it.
 
+import { drop } from "./drop";
 import { paste } from "./paste";
-import { state, remember, TABS, Tab } from "./state";
+import { see } from "./see";
+import { Panel, remember, state, Tab, TABS } from "./state";
 
-const panels: Record<Tab, (panel: HTMLElement) => void> = {
-  see: () => undefined,
-  paste,
-  drop: () => undefined,
+const made = new Map<Tab, Panel>();
+
+const make: Record<Tab, (place: HTMLElement) => Panel> = {
+  see,
+  paste: (place) => paste(place, (capture) => open("drop").take?.([capture])),
+  drop,
 };
 
-const made = new Set<Tab>();
+const element = (id: string) => document.getElementById(id)!;
 
 /** Shows a tab, which is made when it is shown first. */
-function open(chosen: Tab): void {
+function show(chosen: Tab): Panel {
   for (const tab of TABS) {
-    const [button, panel] = [`tab-${tab}`, tab].map((id) => document.getElementById(id)!);
     const isChosen = tab === chosen;
-    button!.setAttribute("aria-selected", `${isChosen}`);
-    button!.tabIndex = isChosen ? 0 : -1;
-    panel!.hidden = !isChosen;
-    if (isChosen && !made.has(tab)) {
-      made.add(tab);
-      panels[tab](panel!);
-    }
+    element(`tab-${tab}`).setAttribute("aria-selected", `${isChosen}`);
+    element(`tab-${tab}`).tabIndex = isChosen ? 0 : -1;
+    element(tab).hidden = !isChosen;
   }
+  const known = made.get(chosen);
+  if (known) return known;
+  const panel = make[chosen](element(chosen));
+  made.set(chosen, panel);
+  panel.restore(new URLSearchParams());
+  return panel;
+}
+
+/** Shows a tab as it was left. */
+function open(tab: Tab): Panel {
+  const panel = show(tab);
+  remember(tab, panel.values());
+  return panel;
+}
+
+/** Shows what the address says. */
+function restore(): void {
+  const { tab, values } = state();
+  show(tab).restore(values);
 }
 
 /** The keys of tabs, as the ARIA Authoring Practices have them. */
@@ -39,18 +57,22 @@ function keys(event: KeyboardEvent): void {
   const tab = TABS[steps[event.key] ?? -1];
   if (!tab) return;
   event.preventDefault();
-  remember(tab, {});
   open(tab);
-  document.getElementById(`tab-${tab}`)!.focus();
+  element(`tab-${tab}`).focus();
 }
 
 for (const tab of TABS) {
-  const button = document.getElementById(`tab-${tab}`)!;
-  button.addEventListener("click", () => {
-    remember(tab, {});
-    open(tab);
-  });
-  button.addEventListener("keydown", keys);
+  element(`tab-${tab}`).addEventListener("click", () => open(tab));
+  element(`tab-${tab}`).addEventListener("keydown", keys);
 }
-addEventListener("hashchange", () => open(state().tab));
-open(state().tab);
+addEventListener("hashchange", restore);
+addEventListener("dragover", (event) => event.preventDefault());
+addEventListener("drop", (event) => {
+  const files = [...(event.dataTransfer?.files ?? [])];
+  event.preventDefault();
+  if (files.length === 0) return;
+  // Where a capture is among them, Paste finds it and hands it on.
+  const tab = state().tab === "drop" ? "drop" : "paste";
+  open(tab).take?.(files);
+});
+restore();

@@ -1,7 +1,8 @@
 //! An answer for people: first what was read, then what follows.
 
-use report::terminal::{Table, Width};
-use show::{Lines, Report, screen as of_device};
+use report::terminal::{Lines, Table, Width};
+use report::{Screen, ScreenPart};
+use show::{Report, screen as of_device};
 
 use crate::answer::{FileSetting, Ratio, ReadResult, Taken};
 use crate::kind::InputKind;
@@ -10,13 +11,13 @@ use crate::round_trips::RoundTrips;
 /// Entries of a list that are printed; the rest is counted.
 const MOST: usize = 24;
 
-/// All that an answer says, in lines.
-pub fn screen(answer: &ReadResult, width: Width) -> String {
-    let mut parts = vec![taken(answer, width)];
+/// All that an answer says.
+pub fn screen(answer: &ReadResult, width: Width) -> Screen {
+    let mut parts = vec![ScreenPart::Lines(taken(answer, width))];
     match &answer.devices[..] {
-        [only] if says_something(only) => parts.push(of_device(only, width).lines().join("\n")),
+        [only] if says_something(only) => parts.push(ScreenPart::Lines(of_device(only, width))),
         [] | [_] => {}
-        several => parts.push(table(several, width)),
+        several => parts.push(ScreenPart::Table(table(several))),
     }
     let mut lines = Lines::new(width);
     lines.group("in files", few(answer.settings.iter().map(setting)));
@@ -28,13 +29,13 @@ pub fn screen(answer: &ReadResult, width: Width) -> String {
         lines.group("cannot tell", verdict.cannot_tell.iter().cloned());
         lines.group("what can", [verdict.next.clone()]);
     }
-    if !lines.lines().is_empty() {
-        parts.push(lines.lines().join("\n"));
+    if !lines.is_empty() {
+        parts.push(ScreenPart::Lines(lines));
     }
     if let Some(first) = answer.devices.first().filter(|_| answer.devices.len() > 1) {
-        parts.push(format!("more about one of them: --device {}", first.name));
+        parts.push(ScreenPart::Text(format!("more about one of them: --device {}", first.name)));
     }
-    parts.join("\n\n")
+    Screen::new(parts, width)
 }
 
 /// Whether there is more of a device than its name.
@@ -62,7 +63,7 @@ fn few(texts: impl Iterator<Item = String>) -> Vec<String> {
     texts
 }
 
-fn taken(answer: &ReadResult, width: Width) -> String {
+fn taken(answer: &ReadResult, width: Width) -> Lines {
     let mut lines = Lines::new(width);
     // A report has hundreds of files: those of one kind are one entry.
     let mut entries: Vec<String> = Vec::new();
@@ -82,7 +83,7 @@ fn taken(answer: &ReadResult, width: Width) -> String {
         entries.push("nothing".into());
     }
     lines.group("read as", entries);
-    lines.lines().join("\n")
+    lines
 }
 
 fn one(taken: &Taken) -> String {
@@ -104,7 +105,7 @@ fn one(taken: &Taken) -> String {
 }
 
 /// Several devices, a row each.
-fn table(devices: &[Report], width: Width) -> String {
+fn table(devices: &[Report]) -> Table {
     let mut table = Table::new([
         ("device", 0),
         ("driver", 1),
@@ -147,7 +148,7 @@ fn table(devices: &[Report], width: Width) -> String {
             text(longest.map(|delay| delay.cause.to_owned())),
         ]);
     }
-    table.fit(width)
+    table
 }
 
 /// Packets that the device dropped as they came, if files say.

@@ -22,16 +22,22 @@ pub mod output;
 mod page;
 mod palette;
 pub mod panels;
+#[cfg(not(target_family = "wasm"))]
 pub mod progress;
 mod scale;
+mod screen;
 pub mod shell;
 mod svg;
 pub mod terminal;
 mod tradeoff;
 
-pub use page::{Chapter, Document, Figure, render};
+pub use page::{Chapter, Document, Figure, fragment, render};
 use palette::Palette;
 use panels::Picture;
+pub use screen::{Screen, ScreenPart};
+
+/// The style sheet of every page.
+pub const STYLE: &str = include_str!("../templates/report.css");
 
 /// All that one page shows. Empty parts are left out of the page.
 #[derive(Debug, Clone, Default)]
@@ -52,6 +58,8 @@ pub struct Report {
     pub tradeoff: TradeoffChart,
     /// Name and value of what a reader needs to judge or repeat the measurement.
     pub environment: Vec<(String, String)>,
+    /// Its latencies are holds of packets, and not round trips.
+    pub is_of_holds: bool,
     /// Other measurements, below its own: each a chapter, of its title, its summary, and what it
     /// shows.
     pub parts: Vec<Report>,

@@ -13,8 +13,16 @@ const NUMBERS: &str = "One row for each setting. p50 is the median round trip, p
     hundred exceeds; packets per interrupt says how much work the host gets done for each \
     interruption.";
 
+const TRADEOFF_OF_HOLDS: &str = "Each point is one setting of the NIC: further left, the host is \
+    interrupted less often; further down, packets wait less. The shaded corner is where both are low.";
+
+const NUMBERS_OF_HOLDS: &str = "One row for each setting. A hold is how long the NIC keeps a packet \
+    before it interrupts: p50 is the median, p99 what one in a hundred exceeds.";
+
 const LATENCY: &str = "A curve shows which share of round trips was done after how long: the \
     further left, the faster, and the steeper, the more alike.";
+
+const FOOTER_OF_HOLDS: &str = "Point at a point for its numbers.";
 
 const FOOTER: &str = "Latencies are round trips as the client saw them. Point at a point for its \
     numbers.";
@@ -66,22 +74,24 @@ pub struct Figure {
     pub svg: String,
 }
 
+/// Renders what a report shows, for a page that has its own frame and the styles of
+/// [`STYLE`](super::STYLE): its title is a heading of the second level.
+///
+/// # Errors
+/// Fails only if the template engine does.
+pub fn fragment(report: &Report) -> Result<String, askama::Error> {
+    let palette = Palette::of(report);
+    let chapters = all_chapters(report, &palette);
+    Fragment { report, chapters, palette: Some(&palette) }.render()
+}
+
 /// Renders a report: one HTML file with its styles and pictures in it, and no script.
 ///
 /// # Errors
 /// Fails only if the template engine does; no report is refused.
 pub fn render(report: &Report) -> Result<String, askama::Error> {
     let palette = Palette::of(report);
-    let mut chapters = chapters(report, &palette);
-    for part in &report.parts {
-        chapters.push(Chapter {
-            title: part.title.clone(),
-            note: part.summary.clone(),
-            ..Chapter::default()
-        });
-        let sections = self::chapters(part, &palette);
-        chapters.extend(sections.into_iter().map(|it| Chapter { is_section: true, ..it }));
-    }
+    let chapters = all_chapters(report, &palette);
     let document = Document {
         title: report.title.clone(),
         subtitle: report.subtitle.clone(),
@@ -89,9 +99,27 @@ pub fn render(report: &Report) -> Result<String, askama::Error> {
         summary: report.summary.clone(),
         chapters,
         environment: report.environment.clone(),
-        footer: FOOTER.into(),
+        footer: if report.is_of_holds { FOOTER_OF_HOLDS } else { FOOTER }.into(),
     };
     Page { document: &document, palette: Some(&palette) }.render()
+}
+
+/// What a report shows, and below that its parts.
+fn all_chapters(report: &Report, palette: &Palette) -> Vec<Chapter> {
+    let mut chapters = chapters(report, palette);
+    for part in &report.parts {
+        let mut chapter =
+            Chapter { title: part.title.clone(), note: part.summary.clone(), ..Chapter::default() };
+        if part.tradeoff.points.is_empty() && part.latency.is_none() {
+            chapter.table = part.table.clone();
+            chapters.push(chapter);
+            continue;
+        }
+        chapters.push(chapter);
+        let sections = self::chapters(part, palette);
+        chapters.extend(sections.into_iter().map(|it| Chapter { is_section: true, ..it }));
+    }
+    chapters
 }
 
 /// What a report shows itself, without its parts.
@@ -111,13 +139,25 @@ fn chapters(report: &Report, palette: &Palette) -> Vec<Chapter> {
     let tradeoff = tradeoff.map(|it| figure(&it.title, &it.note, tradeoff::svg(it, palette)));
     let curves = report.latency.iter();
     let curves = curves.map(|it| Figure { svg: it.inline(), ..Figure::default() });
+    let (of_tradeoff, of_numbers) = match report.is_of_holds {
+        true => (TRADEOFF_OF_HOLDS, NUMBERS_OF_HOLDS),
+        false => (TRADEOFF, NUMBERS),
+    };
     let chapters = [
-        chapter("The trade-off", TRADEOFF, tradeoff.into_iter().collect()),
-        Chapter { table: report.table.clone(), ..chapter("The numbers", NUMBERS, Vec::new()) },
+        chapter("The trade-off", of_tradeoff, tradeoff.into_iter().collect()),
+        Chapter { table: report.table.clone(), ..chapter("The numbers", of_numbers, Vec::new()) },
         chapter("How late is a round trip?", LATENCY, curves.collect()),
     ];
     let has_any = |it: &Chapter| !it.figures.is_empty() || !it.table.rows.is_empty();
     chapters.into_iter().filter(has_any).collect()
+}
+
+#[derive(Template)]
+#[template(path = "fragment.html")]
+struct Fragment<'a> {
+    report: &'a Report,
+    chapters: Vec<Chapter>,
+    palette: Option<&'a Palette>,
 }
 
 #[derive(Template)]
@@ -152,7 +192,7 @@ fn words(text: &str) -> String {
 }
 
 impl Cell {
-    fn class(&self) -> &'static str {
+    pub(crate) fn class(&self) -> &'static str {
         match self.emphasis {
             Emphasis::None => "",
             Emphasis::Good => "good",
@@ -198,6 +238,7 @@ mod tests {
                 limits: vec![ChartLimit { is_of_latency: true, value: 9.0, text: text() }],
             },
             environment: vec![(text(), text())],
+            is_of_holds: false,
             parts: Vec::new(),
         }
     }

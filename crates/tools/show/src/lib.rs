@@ -27,7 +27,6 @@ pub mod suspension;
 pub use delays::{Delay, delays_of};
 pub use lab::LabPort;
 pub use lanes::Lane;
-pub use lines::Lines;
 pub use lines::{count, us};
 pub use rates::{QueueRates, Rates, Reading, VectorRates};
 pub use report::{FILES, Report, Unreadable, Vector, part, vectors};

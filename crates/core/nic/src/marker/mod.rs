@@ -46,6 +46,11 @@ pub const MAX_RULES: usize = 32;
 /// The most tests a rule may have.
 pub const MAX_TESTS: usize = 8;
 
+/// Which packets are marked where the user does not say: those of MX that ask for it, and short
+/// pushed TCP segments, which is what requests and answers look like, and bulk data and
+/// acknowledgements do not.
+pub const USUAL_RULES: &str = "mx, tcp-psh & length<=512";
+
 /// A list of rules; the first that matches decides. Made from its text form by
 /// [`FromStr`](core::str::FromStr).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

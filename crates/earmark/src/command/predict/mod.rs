@@ -2,9 +2,6 @@
 
 mod input;
 mod live;
-mod page;
-mod screen;
-mod trials;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -14,25 +11,18 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use base::quantity::Unit;
 use clap::Args;
+use forecast::{CaptureQuestion, GRIDS, USUAL, grid_timer, screen, tradeoff};
 use nic::lanes::Lanes;
 use nic::marker::Rules;
-use nic::moderation::{Marks, Moderation, TimerKind};
-use predict::{By, Prediction, Predictor, Question, RunSettings};
+use nic::moderation::{Moderation, TimerKind};
+use predict::{By, Prediction, Predictor};
 
 use bench::costs::{CostSet, EachHost};
 use bench::options::{NicOptions, Text, duration, whole};
-use bench::world::setup::USUAL_RULES;
 use report::terminal::Width;
 use report::{errln, json, outln};
 use sys::files;
 use sys::netlink::Netlink;
-
-/// Settings that are compared where none are named.
-const USUAL: [&str; 6] =
-    ["disabled", "delay:20", "delay:75", "throttle:50", "adaptive", "marked:75"];
-
-/// Arrivals that a grid and proposals are made of, at most: some 40 MB.
-const SAMPLE: usize = 500_000;
 
 #[derive(Args, Debug)]
 pub(crate) struct PredictArgs {
@@ -59,7 +49,7 @@ pub(crate) struct PredictArgs {
     lane: Option<Text<Lanes>>,
     /// Search rx-usecs and rx-frames of this timer, and print what nothing beats
     #[arg(long, value_name = "TIMER", num_args = 0..=1, default_missing_value = "delay")]
-    #[arg(value_parser = ["delay", "throttle", "periodic"])]
+    #[arg(value_parser = GRIDS)]
     grid: Option<String>,
     /// By what holds are listed
     #[arg(long, value_name = "WHAT", default_value = "port", value_parser = ["port", "flow", "dscp", "rule"])]
@@ -110,11 +100,7 @@ pub(crate) struct PredictArgs {
 }
 
 impl PredictArgs {
-    fn settings(&self) -> impl Iterator<Item = Moderation> {
-        self.compare.iter().map(|Text(moderation)| *moderation)
-    }
-
-    fn question(&self) -> Result<Question> {
+    fn asked(&self) -> Result<CaptureQuestion> {
         let costs = NicOptions {
             interrupt_cost: self.interrupt_cost.clone(),
             packet_cost: self.packet_cost.clone(),
@@ -123,38 +109,19 @@ impl PredictArgs {
             costs: self.costs,
             ..NicOptions::default()
         };
-        ensure!(
-            self.settings().all(|setting| setting.timer != TimerKind::Driver),
-            "driver: what a driver writes into registers is not in a capture; name a strategy, such \
-             as itr:3 for e1000e"
-        );
-        let rules = match &self.mark {
-            Some(Text(rules)) => rules.clone(),
-            None => USUAL_RULES.parse().context("the usual marking rules")?,
-        };
-        let grid = self.grid.as_ref().map(|timer| match timer.as_str() {
-            "throttle" => TimerKind::Throttle,
-            "periodic" => TimerKind::Periodic,
-            _ => TimerKind::Delay,
-        });
-        let propose = self.mark.is_none().then(|| self.to_propose_for()).transpose()?;
-        Ok(Question {
-            compare: self.settings().collect(),
-            run: RunSettings {
-                queues: self.queues,
-                ring: self.ring as usize,
-                rules,
-                lanes: self.lane.as_ref().map_or(Lanes::NONE, |Text(lanes)| lanes.clone()),
-                costs: costs.costs_of(0),
-                seed: self.seed,
-            },
+        Ok(CaptureQuestion {
+            compare: self.compare.iter().map(|Text(moderation)| *moderation).collect(),
+            mark: self.mark.as_ref().map(|Text(rules)| rules.clone()),
+            lane: self.lane.as_ref().map(|Text(lanes)| lanes.clone()),
+            grid: self.grid.as_deref().and_then(grid_timer),
             by: self.by.parse::<By>().map_err(anyhow::Error::msg)?,
             host: self.host,
             interface: self.interface.clone(),
-            link_rate: self.link_rate.map(|mbit| u64::from(mbit) * 1_000_000),
-            grid,
-            propose,
-            sample: SAMPLE,
+            link_rate_mbit: self.link_rate,
+            queues: self.queues,
+            ring: self.ring as usize,
+            costs: costs.costs_of(0),
+            seed: self.seed,
         })
     }
 
@@ -165,27 +132,17 @@ impl PredictArgs {
         let is_device = |name| Netlink::open().is_ok_and(|kernel| kernel.link(name).is_ok());
         (is_name && !self.capture.exists() && is_device(name)).then_some(name)
     }
-
-    /// The setting that marks are proposed for: the first that has them, or else that could.
-    fn to_propose_for(&self) -> Result<Moderation> {
-        let mut marked = self.settings().filter(|it| it.marks != Marks::Ignored);
-        let delay = || self.settings().find(|it| it.timer == TimerKind::Delay && it.rx_usecs > 0);
-        match marked.next().or_else(delay) {
-            Some(setting) => Ok(setting),
-            None => "delay:75".parse().context("the usual delay"),
-        }
-    }
 }
 
 /// Predicts, and prints what comes of it.
 pub(crate) fn run(args: &PredictArgs) -> Result<ExitCode> {
     let device = args.device();
-    let mut question = args.question()?;
+    let mut asked = args.asked()?;
     if device.is_some() {
         // What `tune` is to try first comes from a grid.
-        question.grid.get_or_insert(TimerKind::Delay);
+        asked.grid.get_or_insert(TimerKind::Delay);
     }
-    let mut session = Predictor::new(question)?;
+    let mut session = Predictor::new(asked.question()?)?;
     match device {
         Some(device) => {
             let lasts = Duration::from_secs_f64(args.seconds);
@@ -202,10 +159,7 @@ pub(crate) fn run(args: &PredictArgs) -> Result<ExitCode> {
     if args.json {
         json::print(&prediction)?;
     } else {
-        outln!("{}", screen::of(&prediction, Width::of_output()));
-        if let Some(line) = device.and_then(|device| trials::line(device, &prediction)) {
-            outln!("\n{line}");
-        }
+        outln!("{}", screen(&prediction, device, Width::of_output()));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -213,13 +167,14 @@ pub(crate) fn run(args: &PredictArgs) -> Result<ExitCode> {
 /// Writes the page and the picture, if they are asked for.
 fn write(args: &PredictArgs, prediction: &Prediction) -> Result<()> {
     if let Some(path) = &args.svg {
-        let drawn = page::tradeoff(prediction).svg();
+        let drawn = tradeoff(prediction).svg();
         files::write(path, drawn.as_bytes())
             .with_context(|| format!("write {}", path.display()))?;
     }
     if let Some(path) = &args.report {
+        let name = args.capture.file_name().map_or_else(|| "-".into(), |it| it.to_string_lossy());
         let page =
-            report::render(&page::report(&args.capture, prediction)?).context("draw the report")?;
+            report::render(&forecast::report(&name, prediction)).context("draw the report")?;
         files::write(path, page.as_bytes()).with_context(|| format!("write {}", path.display()))?;
         errln!("report: {}", path.display());
     }

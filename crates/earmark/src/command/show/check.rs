@@ -7,9 +7,9 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use report::names::remark;
+use report::terminal::Lines;
 use report::terminal::Width;
 use report::{errln, json, outln};
-use show::Lines;
 use show::Report;
 use show::check::{BUILT_IN, Checked, Compliance, Policy, Ruling, check};
 use sys::files::read_text;

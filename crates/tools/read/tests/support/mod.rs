@@ -47,7 +47,7 @@ fn check(findings: &ReadResult, bytes: &[u8]) {
         assert!(figures.iter().flatten().all(|us| us.is_finite()), "{series:?}");
     }
     for columns in [20, 100] {
-        assert!(!screen(findings, Width::columns(columns)).contains('\u{1b}'));
+        assert!(!screen(findings, Width::columns(columns)).to_string().contains('\u{1b}'));
     }
     serde_json::to_string(findings).unwrap();
 }

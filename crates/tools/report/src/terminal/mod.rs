@@ -5,12 +5,15 @@
 //! `COLUMNS`, has whole tables, however wide they are, because nothing wraps them there; prose has
 //! at most `LINE` columns everywhere.
 
+mod lines;
 mod stream;
 mod table;
 
 use std::io::{IsTerminal, stderr, stdout};
 
 use crate::numbers::rounded;
+pub use lines::Lines;
+pub(crate) use lines::prose;
 pub use stream::Stream;
 pub use table::Table;
 

@@ -3,6 +3,7 @@
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, TableStyle};
 
 use super::{Width, wrap};
+use crate::Cell;
 
 /// One line below the header, so that many rows fit a screen.
 const UNDER_HEADER: TableStyle =
@@ -54,6 +55,21 @@ impl Table {
     pub fn add_row(&mut self, cells: impl IntoIterator<Item = impl Into<String>>) {
         self.rows.push(cells.into_iter().map(Into::into).collect());
         debug_assert_eq!(self.rows.last().map(Vec::len), Some(self.columns.len()));
+    }
+
+    /// Whether its last column is prose.
+    pub(crate) fn has_words_last(&self) -> bool {
+        let last = self.columns.last();
+        self.columns.len() > 1 && last.is_some_and(|it| it.alignment == CellAlignment::Left)
+    }
+
+    /// All of it, for a page.
+    pub fn of_page(&self) -> crate::Table {
+        let row = |row: &Vec<String>| row.iter().map(Cell::plain).collect();
+        crate::Table {
+            headers: (0..self.columns.len()).map(|it| self.name(it)).collect(),
+            rows: self.rows.iter().map(row).collect(),
+        }
     }
 
     /// The table in lines no longer than `width`, and below it what was left out.

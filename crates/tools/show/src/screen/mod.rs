@@ -8,11 +8,11 @@ use device::ethtool::Parameter;
 
 use super::lab::LabPort;
 use super::lanes::Lane;
-use super::lines::{Lines, us};
+use super::lines::us;
 use super::report::{Report, part};
 use host::{busy_polling, machine, napi, processors, softirq, steering};
 use nic::{coalescing, interrupts, link, merging, nic, pair, rings, timestamps};
-use report::terminal::Width;
+use report::terminal::{Lines, Width};
 use set_by::set_by;
 
 /// A device in one line: its driver, its settings, its longest delay.

@@ -1,10 +1,10 @@
 //! The words for it.
 
 use device::napi::Threaded;
-use report::terminal::Width;
+use report::terminal::{Lines, Width};
 
 use super::{BusyPoll, Instance, Judged, PollerKind, Suspension};
-use crate::lines::{Lines, count, us};
+use crate::lines::{count, us};
 
 /// Devices and pollers on a screen; `elsewhere` are those whose packets come by none of the
 /// devices.

@@ -83,6 +83,7 @@ impl Recommendation {
             latency: None,
             tradeoff: self.tradeoff(),
             environment: environment.entries(),
+            is_of_holds: false,
             parts: Vec::new(),
         }
     }

@@ -3,42 +3,52 @@
 use base::quantiles::Quantiles;
 use predict::{GridPoint, Prediction, Proposal, SettingOutcome};
 use report::terminal::{Table, Width};
+use report::{Screen, ScreenPart};
+
+use crate::trials;
 
 /// Groups that are listed of each setting.
 const GROUPS: usize = 8;
 /// Proposals that are listed.
 const PROPOSALS: usize = 5;
 
-/// All of it.
-pub(super) fn of(prediction: &Prediction, width: Width) -> String {
-    let mut parts = vec![width.wrap(&prediction.subject())];
-    parts.push(settings(prediction).fit(width));
-    parts.push(groups(prediction).fit(width));
-    if let Some(grid) = &prediction.grid {
-        let title = format!(
-            "Of {} settings, tried on {} arrivals, nothing beats these in both interrupts and the \
-             99th percentile:",
-            grid.points.len(),
-            grid.packets
-        );
-        parts.push(width.wrap(&title));
-        parts.push(front(grid.points.iter().filter(|point| point.on_front)).fit(width));
-    }
-    if !prediction.proposals.is_empty() {
-        let setting = &prediction.proposals[0].setting;
-        let title = format!(
-            "Rules that would mark what waits, under {setting}, by what an interrupt more saves \
-             ({} arrivals):",
-            prediction.sampled
-        );
-        parts.push(width.wrap(&title));
-        let listed = &prediction.proposals[..prediction.proposals.len().min(PROPOSALS)];
-        parts.push(proposals(listed).fit(width));
-        parts.extend(lane(listed).map(|line| width.wrap(&line)));
-    }
-    let limits = prediction.limits();
-    parts.push(limits.iter().map(|line| width.wrap(line)).collect::<Vec<_>>().join("\n"));
-    parts.join("\n\n")
+/// All that a prediction says; `device` is where its settings would be, if that is known.
+pub fn screen(prediction: &Prediction, device: Option<&str>, width: Width) -> Screen {
+    let mut parts =
+        vec![ScreenPart::Text(prediction.subject()), ScreenPart::Table(settings(prediction))];
+    parts.push(ScreenPart::Table(groups(prediction, GROUPS)));
+    parts.extend(of_grid(prediction, device));
+    parts.extend(of_proposals(prediction, PROPOSALS));
+    parts.push(ScreenPart::Text(prediction.limits().join("\n")));
+    Screen::new(parts, width)
+}
+
+/// What nothing of the grid beats, and how to have it on a device.
+pub(crate) fn of_grid(prediction: &Prediction, device: Option<&str>) -> Vec<ScreenPart> {
+    let Some(grid) = &prediction.grid else { return Vec::new() };
+    let title = format!(
+        "Of {} settings, tried on {} arrivals, nothing beats these in both interrupts and the 99th \
+         percentile:",
+        grid.points.len(),
+        grid.packets
+    );
+    let front = front(grid.points.iter().filter(|point| point.on_front));
+    let mut parts = vec![ScreenPart::Text(title), ScreenPart::Table(front)];
+    parts.extend(trials::lines(device, grid).map(ScreenPart::Text));
+    parts
+}
+
+/// Rules for marks, and how to have the best of them on a NIC without marks.
+pub(crate) fn of_proposals(prediction: &Prediction, most: usize) -> Vec<ScreenPart> {
+    let Some(first) = prediction.proposals.first() else { return Vec::new() };
+    let title = format!(
+        "Rules that would mark what waits, under {}, by what an interrupt more saves ({} arrivals):",
+        first.setting, prediction.sampled
+    );
+    let listed = &prediction.proposals[..prediction.proposals.len().min(most)];
+    let mut parts = vec![ScreenPart::Text(title), ScreenPart::Table(proposals(listed))];
+    parts.extend(lane(listed).map(ScreenPart::Text));
+    parts
 }
 
 fn us(value: f64) -> String {
@@ -52,11 +62,11 @@ fn three(holds: Option<&Quantiles>) -> [String; 3] {
 }
 
 /// A row for each setting, and one for what the capture itself recorded.
-pub(super) fn rows(prediction: &Prediction) -> impl Iterator<Item = &SettingOutcome> {
+fn rows(prediction: &Prediction) -> impl Iterator<Item = &SettingOutcome> {
     prediction.recorded.iter().chain(&prediction.settings)
 }
 
-fn settings(prediction: &Prediction) -> Table {
+pub(crate) fn settings(prediction: &Prediction) -> Table {
     let mut table = Table::new([
         ("setting", 0),
         ("interrupts/s", 0),
@@ -87,9 +97,9 @@ fn settings(prediction: &Prediction) -> Table {
 }
 
 /// The holds of each group under each setting: p50 and p99.
-fn groups(prediction: &Prediction) -> Table {
+pub(crate) fn groups(prediction: &Prediction, most: usize) -> Table {
     let names: Vec<&str> = prediction.settings.first().map_or(Vec::new(), |first| {
-        first.groups.iter().take(GROUPS).map(|group| group.name.as_str()).collect()
+        first.groups.iter().take(most).map(|group| group.name.as_str()).collect()
     });
     let all: Vec<&SettingOutcome> = rows(prediction).collect();
     let columns = all

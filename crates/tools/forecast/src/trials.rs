@@ -1,32 +1,39 @@
-//! What `tune` is to try first: the best of the grid.
+//! What to type after a grid: the best of it on a device, tried, and measured.
 
 use std::fmt::Write as _;
 
-use predict::{GridPoint, Prediction};
+use predict::{Grid, GridPoint};
 
 /// Settings that are handed on.
 const TRIALS: usize = 3;
 /// Below this, microseconds of hold are as good as none beside what else delays.
 const NO_HOLD_US: f64 = 5.0;
 
-/// The command that tries the best settings on the device, if there are any.
-pub(super) fn line(device: &str, prediction: &Prediction) -> Option<String> {
-    let grid = prediction.grid.as_ref()?;
+/// How to have the best of a grid on a device, try it, and measure the best few.
+pub(crate) fn lines(device: Option<&str>, grid: &Grid) -> Option<String> {
+    let device = device.unwrap_or("DEV");
     let best = best(&grid.points);
-    if best.is_empty() {
-        return None;
-    }
-    let mut line = format!(
-        "to measure the best three: earmark tune {device} --peer HOST --goal 'p99 < 200us'"
+    let first = best.first()?;
+    let setting = words(first);
+    let mut lines = format!(
+        "to have {}: ethtool -C {device} adaptive-rx off {setting}\n\
+         to try it, which is undone unless you keep it: earmark apply {device} adaptive-rx off {setting}\n\
+         to measure the best: earmark tune {device} --peer HOST --goal 'p99 < 200us'",
+        first.setting
     );
     for point in best {
-        let _ = write!(line, " --first 'rx-usecs {}", point.rx_usecs);
-        if point.rx_frames > 0 {
-            let _ = write!(line, " rx-frames {}", point.rx_frames);
-        }
-        line.push('\'');
+        let _ = write!(lines, " --first '{}'", words(point));
     }
-    Some(line)
+    Some(lines)
+}
+
+/// A setting as `ethtool -C` takes it.
+fn words(point: &GridPoint) -> String {
+    let mut words = format!("rx-usecs {}", point.rx_usecs);
+    if point.rx_frames > 0 {
+        let _ = write!(words, " rx-frames {}", point.rx_frames);
+    }
+    words
 }
 
 /// Those of the front at which both costs are low: each cost is compared with the lowest of it, as

@@ -1,0 +1,161 @@
+//! The page in a browser: it says what the command says, of the same input.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::support::browser::Browser;
+use crate::support::{Directory, EARMARK, needs, output, read, repository};
+
+/// What `cargo xtask page --check` has made.
+fn made(name: &str) -> PathBuf {
+    repository("target/page").join(name).canonicalize().unwrap()
+}
+
+/// A browser that shows the page in this state.
+fn browser(state: &str) -> Browser {
+    let mut browser = Browser::start();
+    browser.open(&format!("file://{}#{state}", made("earmark.html").display()));
+    browser
+}
+
+/// Text without what lays it out: rules of tables, spaces, and quotes of commands.
+fn bare(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace() && !"─`\u{200b}".contains(*c)).collect()
+}
+
+/// Pastes a text, and waits for what the page says.
+fn pasted(browser: &mut Browser, text: &str) -> String {
+    let paste =
+        format!("pasted.value = {}; pasted.dispatchEvent(new Event('input'))", Value::from(text));
+    browser.value(&paste);
+    browser.until("document.querySelector('#paste .status').textContent.startsWith('Read;')");
+    let said = browser.value("document.querySelector('#paste .answer').innerText");
+    said.as_str().unwrap().to_owned()
+}
+
+/// What the command says of a text.
+fn command_says(directory: &Directory, text: &str) -> String {
+    directory.write("-", text);
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "\"$0\" read - <./-", EARMARK]);
+    let ended = output(command.env("COLUMNS", "100").current_dir(directory.path()));
+    ended.output().to_owned()
+}
+
+#[test]
+fn a_paste__has_the_sentences_of_the_command() {
+    needs!("chromium", "page");
+    let mut browser = browser("paste");
+    let directory = Directory::new();
+    let cases = ["terminal.txt", "crowded.txt", "sockperf.txt", "bge.txt"];
+    let cases = cases.map(|name| read(&format!("crates/tools/read/tests/cases/{name}")));
+    let example = read("crates/tools/page/src/example.txt");
+    for text in [&example].into_iter().chain(&cases) {
+        browser.value("document.querySelector('#paste .status').textContent = ''");
+        let said = pasted(&mut browser, text);
+        assert_eq!(bare(&said), bare(&command_says(&directory, text)), "{said}");
+    }
+    assert_eq!(browser.troubles(), [""; 0]);
+}
+
+#[test]
+fn a_link__has_the_text_that_its_sender_saw() {
+    needs!("chromium", "page");
+    let mut browser = browser("paste?device=eth7");
+    let text = read("crates/tools/page/src/example.txt");
+    let said = pasted(&mut browser, &text);
+    assert!(said.contains("eth7"), "{said}");
+    let click = "[...document.querySelectorAll('#paste button')]\
+                 .find(button => button.textContent == 'Link with this text').click()";
+    browser.value(click);
+    browser.until("location.hash.includes('text=')");
+    let address = browser.value("location.href");
+    browser.open(address.as_str().unwrap());
+    browser.until("document.querySelector('#paste .status').textContent.startsWith('Read;')");
+    assert_eq!(browser.value("pasted.value"), text);
+    assert_eq!(browser.value("document.querySelector('#paste .answer').innerText"), said);
+}
+
+/// A capture: a packet each 10 us, some of them to another port, and answers.
+fn capture() -> Vec<u8> {
+    use crate::written::{Order, pcap, udp};
+    let packets = (0..10_000_u64).flat_map(|number| {
+        let port = if number % 100 == 0 { 123 } else { 5_001 };
+        let answer = (number % 10 == 0).then(|| (number * 10_000 + 3_000, udp(2, 1, 40_000, 60)));
+        [(number * 10_000, udp(1, 2, port, 200))].into_iter().chain(answer)
+    });
+    let packets: Vec<_> = packets.collect();
+    let written: Vec<_> = packets.iter().map(|(at, it)| (*at, &it[..], it.len() as u32)).collect();
+    pcap(Order::Little, true, 1, &written)
+}
+
+#[test]
+fn a_capture__has_the_prediction_of_the_command() {
+    needs!("chromium", "page");
+    let directory = Directory::new();
+    fs::write(directory.file("a b.pcap"), capture()).unwrap();
+    let mut browser = browser("drop?host=10.0.0.2&by=flow&compare=disabled,delay:75,marked:75");
+    browser.choose("#drop", &[&directory.file("a b.pcap")]);
+    browser.until("!document.querySelector('#drop .command').hidden");
+    let typed = browser.value("document.querySelector('#drop .command').textContent");
+    let typed = typed.as_str().unwrap();
+    assert!(typed.starts_with("earmark predict 'a b.pcap' --"), "{typed}");
+    let words = typed.strip_prefix("earmark ").unwrap();
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &format!("\"$0\" {words} --json"), EARMARK]);
+    let of_command = output(command.current_dir(directory.path())).json();
+    // What is saved is looked at, not downloaded.
+    browser.value("URL.createObjectURL = (blob) => { window.saved = blob; return '#'; }");
+    browser.value(
+        "[...document.querySelectorAll('#drop button')]\
+         .find(button => button.textContent == 'Save as JSON').click()",
+    );
+    let saved = browser.value("saved.text()");
+    let saved: Value = serde_json::from_str(saved.as_str().unwrap()).unwrap();
+    assert_eq!(saved, of_command);
+    assert_eq!(browser.troubles(), [""; 0]);
+}
+
+#[test]
+fn the_page__has_no_fault_that_axe_finds_and_fits_every_screen() {
+    needs!("chromium", "page");
+    let axe = fs::read_to_string(made("axe.min.js")).unwrap();
+    let directory = Directory::new();
+    fs::write(directory.file("a.pcap"), capture()).unwrap();
+    let mut browser = browser("paste");
+    pasted(&mut browser, &read("crates/tools/page/src/example.txt"));
+    browser.value("document.getElementById('tab-drop').click()");
+    browser.choose("#drop", &[&directory.file("a.pcap")]);
+    browser.until("!document.querySelector('#drop .command').hidden");
+    browser.value(&format!("{axe}; 0"));
+    for tab in ["see", "paste", "drop"] {
+        browser.value(&format!("document.getElementById('tab-{tab}').click()"));
+        for (width, is_dark) in [(360, false), (360, true), (1_280, false), (2_560, true)] {
+            browser.resize(width, is_dark);
+            let found = browser.value(
+                "axe.run().then((it) => it.violations.map((one) => \
+                 `${one.id}: ${one.nodes.map((node) => node.html).join(' ')}`))",
+            );
+            assert_eq!(found, json!([]), "{tab} at {width}");
+            let beyond = browser.value("document.documentElement.scrollWidth - innerWidth");
+            assert!(beyond.as_f64().unwrap() <= 0.0, "{tab} at {width}: {beyond} pixels wider");
+        }
+    }
+}
+
+#[test]
+fn tabs__are_chosen_by_keys() {
+    needs!("chromium", "page");
+    let mut browser = browser("see");
+    browser.value("document.getElementById('tab-see').focus()");
+    for (key, tab) in [("ArrowRight", "paste"), ("End", "drop"), ("ArrowRight", "see")] {
+        for kind in ["keyDown", "keyUp"] {
+            browser.order("Input.dispatchKeyEvent", json!({ "type": kind, "key": key }));
+        }
+        assert_eq!(browser.value("document.activeElement.id"), format!("tab-{tab}"));
+        assert_eq!(browser.value("location.hash"), format!("#{tab}"));
+        assert_eq!(browser.value(&format!("{tab}.hidden")), false);
+    }
+}
