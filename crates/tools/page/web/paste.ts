@@ -72,8 +72,7 @@ export function paste(place: HTMLElement, onCapture: (file: File) => void): Pane
     } catch (error) {
       if (error instanceof Stopped) return;
       isBusy = false;
-      put(answer, "");
-      status.textContent = (error as Error).message;
+      fail(error as Error);
     }
   };
   const soon = () => {
@@ -93,9 +92,15 @@ export function paste(place: HTMLElement, onCapture: (file: File) => void): Pane
     take([]);
     text.focus();
   };
-  const example = async () => {
-    text.value = await engine.ask<string>({ ask: "example" });
-    read();
+  const fail = (error: Error) => {
+    put(answer, "");
+    status.textContent = error.message;
+  };
+  const example = () => {
+    engine.ask<string>({ ask: "example" }).then((plain) => {
+      text.value = plain;
+      read();
+    }, fail);
   };
   const link = async () => {
     const hash = fragment("paste", { ...values(), text: await pack(text.value) });

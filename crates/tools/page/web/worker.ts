@@ -21,7 +21,9 @@ const reply = (what: Reply) => (postMessage as (what: Reply) => void)(what);
 /** What the engine answers; throws what it refuses. */
 function call(of: "ask" | "feed", bytes: Uint8Array): unknown {
   if (!exports) throw new Error("the engine has not started");
-  new Uint8Array(exports.memory.buffer, exports.room(bytes.length), bytes.length).set(bytes);
+  // A call may make the memory grow, which is another buffer then.
+  const room = exports.room(bytes.length);
+  new Uint8Array(exports.memory.buffer, room, bytes.length).set(bytes);
   const length = exports[of]();
   const answer = new Uint8Array(exports.memory.buffer, exports.answer(), length);
   const { ok, error } = JSON.parse(new TextDecoder().decode(answer));

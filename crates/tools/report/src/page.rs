@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::svg::escape;
+use super::terminal::prose;
 use super::{Cell, Emphasis, Palette, Report, Table, tradeoff};
 
 const TRADEOFF: &str = "Each point is one setting of the NIC: further left, the host is interrupted \
@@ -178,17 +178,10 @@ impl Document {
     }
 }
 
-/// Prose as markup: lines are paragraphs, and what stands between backticks is code.
+/// Prose as markup: lines are paragraphs, and commands are code.
 fn words(text: &str) -> String {
-    let mut markup = String::new();
-    for (line, paragraph) in text.lines().filter(|line| !line.trim().is_empty()).enumerate() {
-        markup.push_str(if line == 0 { "" } else { "</p><p>" });
-        for (part, text) in paragraph.split('`').enumerate() {
-            let text = escape(text);
-            markup += &if part % 2 == 0 { text } else { format!("<code>{text}</code>") };
-        }
-    }
-    markup
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    lines.map(prose).collect::<Vec<_>>().join("</p><p>")
 }
 
 impl Cell {

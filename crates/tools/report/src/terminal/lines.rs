@@ -106,7 +106,10 @@ impl Lines {
     }
 }
 
-/// A text as markup: its commands are code.
+/// How commands begin in prose.
+const COMMANDS: [&str; 2] = ["earmark ", "ethtool -"];
+
+/// A text as markup: its commands are code, up to the end of their clause.
 pub(crate) fn prose(text: &str) -> String {
     let mut markup = String::new();
     for (number, part) in text.split('`').enumerate() {
@@ -114,13 +117,14 @@ pub(crate) fn prose(text: &str) -> String {
             markup += &format!("<code>{}</code>", escape(part));
             continue;
         }
-        let mut clauses = part.split("earmark ");
-        markup += &escape(clauses.next().unwrap_or_default());
-        for clause in clauses {
-            let words = super::clause(clause);
-            markup += &format!("<code>earmark {}</code>", escape(words));
-            markup += &escape(&clause[words.len()..]);
+        let mut rest = part;
+        while let Some(at) = COMMANDS.iter().filter_map(|it| rest.find(it)).min() {
+            let (before, command) = rest.split_at(at);
+            let (words, behind) = command.split_at(super::clause(command).len());
+            markup += &format!("{}<code>{}</code>", escape(before), escape(words));
+            rest = behind;
         }
+        markup += &escape(rest);
     }
     markup
 }
