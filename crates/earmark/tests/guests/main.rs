@@ -21,6 +21,7 @@ mod probe;
 mod repeat;
 mod reproduce;
 mod settings;
+mod suspension;
 mod worlds;
 
 /// How a lab refuses the packaged kernel where that cannot boot.

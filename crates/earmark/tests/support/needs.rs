@@ -1,7 +1,7 @@
 //! What a test needs, and what is said where it is missing.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lab::kernel::{self, Needs};
 
@@ -53,6 +53,26 @@ pub(crate) fn all_are_here(what: &[&str]) -> bool {
     // Past the harness, which keeps to itself what a test that passes prints.
     let _ = writeln!(std::io::stderr(), "{line}");
     false
+}
+
+/// A kernel for guests that suspends interrupts: Linux 6.13, which is newer than that of the
+/// machine's own release. Where there is none, a line on standard error says so, and how to build
+/// one; continuous integration need not have it.
+pub(crate) fn suspending_kernel() -> Option<PathBuf> {
+    let kernel = kernel::newest_of_suites().filter(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut numbers = name.split(['-', '.']).filter_map(|word| word.parse().ok());
+        (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (6, 13)
+    });
+    if kernel.is_none() {
+        let test = std::thread::current().name().unwrap_or("a test").to_owned();
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: {test}: no kernel of Linux 6.13 or newer for guests: cargo run -- kernel \
+             --suite trixie-backports"
+        );
+    }
+    kernel
 }
 
 /// What is missing and how to get it: of `root`, `lab` (hosts of ours), `network` (a network

@@ -93,6 +93,16 @@ impl Cache {
     }
 }
 
+/// The newest kernel that was built by the present recipe of the sources of another suite.
+pub fn newest_of_suites() -> Option<PathBuf> {
+    let own = Cache::open(None).ok()?.directory;
+    let directories = fs::read_dir(own).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    let kernels = directories
+        .filter(|path| path.is_dir())
+        .filter_map(|directory| Cache::at(directory).ok()?.newest());
+    kernels.max_by_key(|path| numbers(&path.file_name().unwrap_or_default().to_string_lossy()))
+}
+
 /// A directory that goes away with this value.
 pub(super) struct Workshop {
     path: PathBuf,

@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 
 pub use build::find_or_build;
+pub use cache::newest_of_suites;
 pub use sources::Suite;
 
 /// Names a kernel to use, whatever the cache has.
