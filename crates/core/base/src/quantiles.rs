@@ -20,6 +20,9 @@ pub struct Quantiles {
     pub p90: f64,
     /// 99 in 100 are no larger.
     pub p99: f64,
+    /// 999 in 1000 are no larger; 0 in documents of before it was there.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub p999: f64,
     /// The largest value, in their unit.
     pub max: f64,
     /// The arithmetic mean.
@@ -39,6 +42,7 @@ impl Quantiles {
             p50: us(all.quantile_ns(500)),
             p90: us(all.quantile_ns(900)),
             p99: us(all.quantile_ns(990)),
+            p999: us(all.quantile_ns(999)),
             max: us(all.max_ns),
             mean: all.sum_ns as f64 / all.count as f64 / 1e3,
             exact: all.exact,
@@ -55,6 +59,7 @@ impl Quantiles {
             p50: us(500)?,
             p90: us(900)?,
             p99: us(990)?,
+            p999: us(999)?,
             max: us(1000)?,
             mean: sum as f64 / nanos.len() as f64 / 1e3,
             exact: true,
@@ -64,9 +69,10 @@ impl Quantiles {
     /// Half of each time.
     #[must_use]
     pub fn half(self) -> Self {
-        let Self { count, min, p50, p90, p99, max, mean, exact } = self;
-        let [min, p50, p90, p99, max, mean] = [min, p50, p90, p99, max, mean].map(|us| us / 2.0);
-        Self { count, min, p50, p90, p99, max, mean, exact }
+        let Self { count, min, p50, p90, p99, p999, max, mean, exact } = self;
+        let all = [min, p50, p90, p99, p999, max, mean];
+        let [min, p50, p90, p99, p999, max, mean] = all.map(|us| us / 2.0);
+        Self { count, min, p50, p90, p99, p999, max, mean, exact }
     }
 }
 
@@ -100,6 +106,7 @@ mod tests {
         let all = Quantiles::of_sorted(&nanos).unwrap();
         assert_eq!((all.count, all.min, all.p50, all.p90), (100, 1.0, 50.0, 90.0));
         assert_eq!((all.p99, all.max, all.mean, all.half().p50), (99.0, 100.0, 50.5, 25.0));
+        assert_eq!((all.p999, all.half().p999), (100.0, 50.0));
         let one = Quantiles::of_sorted(&[7_000]).unwrap();
         assert_eq!((one.min, one.p50, one.p99, one.mean), (7.0, 7.0, 7.0, 7.0));
         assert_eq!(Quantiles::of_sorted(&[]), None);
