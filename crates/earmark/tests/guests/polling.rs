@@ -23,9 +23,9 @@ fn measured(experiment: &str, modes: &str) -> Vec<(f64, u64, Option<f64>)> {
 fn who_polls_does_not_wait_for_the_nic() {
     needs!("guests");
     for experiment in ["tcp-rr", "udp-rr"] {
-        let modes = "epoll,defer:50,busy,so-busy-poll,busy:20";
-        let [epoll, defer, busy, reads, short] = measured(experiment, modes)[..] else {
-            panic!("five modes")
+        let modes = "epoll,defer:50,busy,so-busy-poll,io-uring,busy:20";
+        let [epoll, defer, busy, reads, ring, short] = measured(experiment, modes)[..] else {
+            panic!("six modes")
         };
         // The cable takes 41.3 us there and back, each hold 75, the clock's readings up to 2.
         assert!((191.3..=193.3).contains(&epoll.0), "{experiment}: {epoll:?}");
@@ -38,6 +38,9 @@ fn who_polls_does_not_wait_for_the_nic() {
             assert_eq!(polls.1, 0, "the NIC waits for 75 us, and they find the packet");
             assert!(polls.2.unwrap() > 0.99, "{experiment}: {polls:?}");
         }
+        // An io_uring polls once the kernel has seen by which NAPI instance packets come.
+        assert!((41.3..=46.0).contains(&ring.0), "{experiment}: {ring:?}");
+        assert!(ring.1 <= 2 && ring.2.unwrap() > 0.98, "{experiment}: {ring:?}");
         // It sleeps before the answer is there, and nothing has been gained.
         assert!((epoll.0 - short.0).abs() < 0.6, "{experiment}: {short:?}");
         assert_eq!(short.2, Some(0.0));

@@ -1,5 +1,5 @@
-//! IRQ suspension in guests whose kernel has it, in virtual time: what `show --suspension` says of a
-//! server follows from what its kernel has counted, and is the same in every run.
+//! IRQ suspension in guests whose kernel has it, in virtual time: what `show --suspension` says of
+//! a server follows from what its kernel has counted, and is the same in every run.
 
 use std::path::Path;
 

@@ -80,7 +80,7 @@ fn failed(error: Errno) -> c_int {
     -1
 }
 
-/// `epoll_create1(2)`.
+/// `epoll_create1(2)`: an epoll object that polls as the variables say.
 // SAFETY: it has the C library's name and signature, and does what that does.
 #[unsafe(no_mangle)]
 pub extern "C" fn epoll_create1(flags: c_int) -> c_int {

@@ -19,6 +19,7 @@ pub mod peer;
 pub mod privilege;
 pub mod refusals;
 pub mod replies;
+pub mod ring;
 pub mod seed;
 pub mod sigint;
 pub mod signals;

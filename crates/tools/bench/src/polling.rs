@@ -7,7 +7,7 @@ use std::str::FromStr;
 use anyhow::{Result, ensure};
 use base::quantity::Unit;
 use base::time::Duration;
-use model::napi::{BusyPolling, NapiSettings};
+use model::napi::{BusyPolling, NapiSettings, NapiThread};
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{A, B, Experiment};
@@ -32,10 +32,27 @@ pub enum PollMode {
     /// Reads poll for a time before the program sleeps, and interrupts stay off meanwhile
     /// (`SO_BUSY_POLL`, `SO_PREFER_BUSY_POLL`).
     SoBusyPoll,
+    /// Programs wait with io_uring, which polls for a time before they sleep, and interrupts stay
+    /// off meanwhile (`IORING_REGISTER_NAPI`, Linux 6.9).
+    IoUring,
+    /// A kernel thread polls instead of the softirq, on a core of its own; an interrupt wakes it
+    /// (`threaded` of a device or NAPI instance).
+    Threaded,
+    /// The same with a thread that never sleeps, and no interrupts (`busy-poll`).
+    ThreadedBusy,
 }
 
 impl PollMode {
-    const ALL: [Self; 5] = [Self::Epoll, Self::Defer, Self::Busy, Self::Suspend, Self::SoBusyPoll];
+    const ALL: [Self; 8] = [
+        Self::Epoll,
+        Self::Defer,
+        Self::Busy,
+        Self::Suspend,
+        Self::SoBusyPoll,
+        Self::IoUring,
+        Self::Threaded,
+        Self::ThreadedBusy,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -44,6 +61,9 @@ impl PollMode {
             Self::Busy => "busy",
             Self::Suspend => "suspend",
             Self::SoBusyPoll => "so-busy-poll",
+            Self::IoUring => "io-uring",
+            Self::Threaded => "threaded",
+            Self::ThreadedBusy => "threaded-busy",
         }
     }
 
@@ -51,9 +71,18 @@ impl PollMode {
     /// `irq-suspend-timeout`: 20 of a timer, 200 of a program that polls. A mode without any has 0.
     fn usual_usecs(self) -> u32 {
         match self {
-            Self::Epoll => 0,
+            Self::Epoll | Self::Threaded | Self::ThreadedBusy => 0,
             Self::Defer | Self::Suspend => 20,
-            Self::Busy | Self::SoBusyPoll => 200,
+            Self::Busy | Self::SoBusyPoll | Self::IoUring => 200,
+        }
+    }
+
+    /// The thread of the kernel that polls, if one does.
+    fn thread(self) -> Option<NapiThread> {
+        match self {
+            Self::Threaded => Some(NapiThread::Woken),
+            Self::ThreadedBusy => Some(NapiThread::Polling),
+            _ => None,
         }
     }
 }
@@ -100,9 +129,15 @@ impl Polling {
         (self.mode == PollMode::SoBusyPoll).then_some(BusyPolling { lasts, prefer: true })
     }
 
+    /// How waits of an io_uring poll, if programs wait with one.
+    pub fn of_ring(self) -> Option<BusyPolling> {
+        let lasts = Duration::from_micros(self.usecs.into());
+        (self.mode == PollMode::IoUring).then_some(BusyPolling { lasts, prefer: true })
+    }
+
     /// For how long a wait polls at most, if it does for a time.
     pub fn longest(self) -> Option<Duration> {
-        let polls = matches!(self.mode, PollMode::Busy | PollMode::SoBusyPoll);
+        let polls = matches!(self.mode, PollMode::Busy | PollMode::SoBusyPoll | PollMode::IoUring);
         polls.then(|| Duration::from_micros(self.usecs.into()))
     }
 
@@ -112,13 +147,15 @@ impl Polling {
             |usecs: u32| format!("gro-flush-timeout {usecs}us napi-defer-hard-irqs {EMPTY_POLLS}");
         match self.mode {
             PollMode::Epoll | PollMode::Busy => None,
+            // No world of guests has them (`check`).
+            PollMode::Threaded | PollMode::ThreadedBusy => None,
             PollMode::Defer => Some(timer(self.usecs)),
             PollMode::Suspend => {
                 Some(format!("{} irq-suspend-timeout {SUSPEND_MS}ms", timer(self.usecs)))
             }
             // As long as the program polls, each poll puts the timer off. Both as long as each
             // other would be a trap: a host would give up just before the other one answers.
-            PollMode::SoBusyPoll => Some(timer(PollMode::Defer.usual_usecs())),
+            PollMode::SoBusyPoll | PollMode::IoUring => Some(timer(PollMode::Defer.usual_usecs())),
         }
     }
 
@@ -126,16 +163,17 @@ impl Polling {
     pub(crate) fn napi(self) -> NapiSettings {
         let timer = match self.mode {
             PollMode::Epoll | PollMode::Busy => 0,
+            PollMode::Threaded | PollMode::ThreadedBusy => 0,
             PollMode::Defer | PollMode::Suspend => self.usecs,
-            PollMode::SoBusyPoll => PollMode::Defer.usual_usecs(),
+            PollMode::SoBusyPoll | PollMode::IoUring => PollMode::Defer.usual_usecs(),
         };
         let suspends = self.mode == PollMode::Suspend;
         NapiSettings {
             defer_hard_irqs: if timer > 0 { EMPTY_POLLS } else { 0 },
             flush_timeout: Duration::from_micros(timer.into()),
             suspend_timeout: Duration::from_millis(if suspends { SUSPEND_MS } else { 0 }),
-            busy: self.of_epoll().or_else(|| self.of_socket()),
-            thread: None,
+            busy: self.of_epoll().or_else(|| self.of_socket()).or_else(|| self.of_ring()),
+            thread: self.mode.thread(),
         }
     }
 }
@@ -155,7 +193,7 @@ impl FromStr for Polling {
         })?;
         let usecs = match usecs {
             None => mode.usual_usecs(),
-            Some(_) if mode == PollMode::Epoll => {
+            Some(_) if mode.usual_usecs() == 0 => {
                 return Err(format!("`{text}`: {name} has no time of its own"));
             }
             Some(usecs) => {
@@ -171,7 +209,7 @@ impl FromStr for Polling {
 impl fmt::Display for Polling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.mode.name())?;
-        if self.mode == PollMode::Epoll { Ok(()) } else { write!(f, ":{}", self.usecs) }
+        if self.usecs == 0 { Ok(()) } else { write!(f, ":{}", self.usecs) }
     }
 }
 
@@ -184,9 +222,16 @@ pub(crate) fn check(
     if world == WorldKind::Model || pollings.iter().flatten().all(Polling::is_epoll) {
         return Ok(());
     }
+    let has = |modes: &[PollMode]| pollings.iter().flatten().any(|it| modes.contains(&it.mode));
     ensure!(
-        experiment != Experiment::Memcached,
-        "--poll: memcached polls as its authors say; give --world model, whose memcached is ours"
+        !has(&[PollMode::Threaded, PollMode::ThreadedBusy]),
+        "--poll: a guest has one processor, which a thread that polls would share with all \
+         programs; give --world model, where it has a core of its own"
+    );
+    ensure!(
+        experiment != Experiment::Memcached || !has(&[PollMode::SoBusyPoll, PollMode::IoUring]),
+        "--poll: memcached waits in epoll_wait; give epoll, defer, busy or suspend, or \
+         --world model, whose memcached is ours"
     );
     ensure!(
         [A, B].iter().all(|host| nic.costs_of(*host).are_zero()),
@@ -202,18 +247,24 @@ mod tests {
 
     #[test]
     fn what_is_printed_can_be_read() {
-        for text in ["epoll", "defer:20", "busy:200", "suspend:50", "so-busy-poll:1"] {
+        for text in ["epoll", "defer:20", "busy:200", "suspend:50", "so-busy-poll:1", "io-uring:9"]
+        {
             assert_eq!(text.parse::<Polling>().unwrap().to_string(), text);
         }
         assert_eq!("busy".parse::<Polling>().unwrap().to_string(), "busy:200");
         assert_eq!("epoll".parse::<Polling>(), Ok(Polling::default()));
+        for text in ["threaded", "threaded-busy"] {
+            let polling = text.parse::<Polling>().unwrap();
+            assert_eq!((polling.to_string().as_str(), polling.is_epoll()), (text, false));
+            assert!(polling.napi().thread.is_some());
+        }
     }
 
     #[test]
     fn wrong_ones_are_refused_with_the_choice() {
         let error = |text: &str| text.parse::<Polling>().unwrap_err();
         assert!(error("spin").contains("epoll, defer, busy, suspend, so-busy-poll"));
-        assert!(error("epoll:5").contains("no time"));
+        assert!(error("epoll:5").contains("no time") && error("threaded:5").contains("no time"));
         for text in ["busy:0", "busy:", "busy:x", "busy:1000001"] {
             assert!(error(text).contains("1 to 1000000"), "{text}");
         }
@@ -228,5 +279,6 @@ mod tests {
         assert_eq!(settings("defer"), Some(timer.into()));
         assert_eq!(settings("suspend"), Some(format!("{timer} irq-suspend-timeout 20ms")));
         assert_eq!(settings("so-busy-poll:50"), Some(timer.into()));
+        assert_eq!(settings("io-uring:50"), Some(timer.into()));
     }
 }

@@ -113,7 +113,7 @@ impl Play {
 }
 
 fn play(plan: &Plan, hosts: &[Box<dyn Machine>], device: &dyn TunedDevice) -> Result<Figures> {
-    let mut running = Players::start(&plan.players, hosts)?;
+    let mut running = Players::start(plan, hosts)?;
     let warmup = Duration::from_secs_f64(plan.warmup_s);
     let whole = warmup + Duration::from_secs_f64(plan.duration_s);
     let begin = Instant::now();

@@ -10,7 +10,8 @@ use anyhow::{Context, Result, bail};
 use lab::machine::Machine;
 use workload::Record;
 
-use bench::experiment::{Player, Role};
+use crate::preload;
+use bench::experiment::{Plan, Role};
 use bench::records::AgentMessage;
 use bench::slice::{MissingProgram, NotMeasured, Part};
 
@@ -45,10 +46,10 @@ struct Program {
 }
 
 impl Players {
-    /// Starts `players` in `hosts`, one after the other, and waits until each is ready.
-    pub fn start(players: &[Player], hosts: &[Box<dyn Machine>]) -> Result<Self> {
+    /// Starts the players of `plan` in `hosts`, one after the other, and waits until each is ready.
+    pub fn start(plan: &Plan, hosts: &[Box<dyn Machine>]) -> Result<Self> {
         let mut running = Self::default();
-        for player in players {
+        for player in &plan.players {
             let host = &*hosts[player.host];
             match &player.role {
                 Role::Agent(part, spec) => {
@@ -58,7 +59,10 @@ impl Players {
                     running.agents.push(agent);
                     ready.map_err(|error| running.explain(error))?;
                 }
-                Role::Program(words) => running.programs.push(Program::start(host, words)?),
+                Role::Program(words) => {
+                    let environment = preload::environment(plan.polling_of(player.host))?;
+                    running.programs.push(Program::start(host, words, &environment)?);
+                }
             }
         }
         Ok(running)
@@ -190,10 +194,15 @@ impl Agent {
 }
 
 impl Program {
-    fn start(host: &dyn Machine, words: &[String]) -> Result<Self> {
+    fn start(
+        host: &dyn Machine,
+        words: &[String],
+        environment: &[(&'static str, String)],
+    ) -> Result<Self> {
         let [program, arguments @ ..] = words else { bail!("no program to start") };
         let mut command = host.command(program.as_ref());
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
         let child = host.spawn(&mut command).map_err(|refused| match refused.is_not_found() {
             true => MissingProgram { program: program.clone() }.into(),
             false => anyhow::Error::from(refused),

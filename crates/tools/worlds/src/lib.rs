@@ -58,6 +58,7 @@ mod guests;
 mod host_settings;
 pub mod live;
 mod opened;
+mod preload;
 mod script;
 pub mod served;
 pub mod setup;

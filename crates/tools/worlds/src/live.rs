@@ -204,7 +204,7 @@ impl Live {
         moderation: Moderation,
         change_to: Option<Moderation>,
     ) -> Result<Slice> {
-        let mut running = Players::start(&plan.players, &self.machines)?;
+        let mut running = Players::start(plan, &self.machines)?;
         let begin = Instant::now();
         let until = |running: &mut Players, seconds: f64| {
             let end = Duration::from_secs_f64(seconds);

@@ -17,9 +17,10 @@ use lab::guest::protocol::{Order, PROGRAM, Spawn, Text, TimedCommand};
 
 use lab::station::Station;
 
-use crate::host_settings;
+use crate::{host_settings, preload};
 use bench::experiment::{Plan, Player, Role};
 use bench::options::NicOptions;
+use bench::polling::Polling;
 
 const SETTINGS_AT: Duration = Duration::from_millis(250);
 
@@ -83,7 +84,7 @@ pub(crate) fn of(plan: &Plan, options: &NicOptions) -> Result<Vec<Vec<TimedComma
         let mut cue = |at, order| script.push(order_at(at, program, order));
         let costs = !options.costs_of(host).are_zero();
         let processor = costs.then(|| stations[host].interface());
-        cue(start, Order::Spawn(spawn(&player.role, processor)?));
+        cue(start, Order::Spawn(spawn(player, processor, plan.polling_of(host))?));
         if matches!(player.role, Role::Agent(..)) {
             cue(go_at, Order::Input(b"go\n".to_vec()));
             if player.server {
@@ -107,7 +108,14 @@ pub(crate) fn order_at(at: Duration, program: u32, order: Order) -> TimedCommand
     TimedCommand { at_us: at.as_micros() as u64, program, order }
 }
 
-fn spawn(role: &Role, processor: Option<String>) -> Result<Spawn> {
+fn spawn(player: &Player, processor: Option<String>, polling: Polling) -> Result<Spawn> {
+    let role = &player.role;
+    let mut environment = environment();
+    if matches!(role, Role::Program(_)) {
+        let more = preload::environment(polling)?;
+        environment
+            .extend(more.iter().map(|(name, value)| ((*name).into(), value.as_str().into())));
+    }
     let words = match role {
         Role::Agent(_, spec) => {
             let mut spec = spec.clone();
@@ -120,7 +128,7 @@ fn spawn(role: &Role, processor: Option<String>) -> Result<Spawn> {
         Role::Program(words) => words.iter().map(|word| word.as_str().into()).collect(),
     };
     let input = matches!(role, Role::Agent(..));
-    Ok(Spawn { words, input, ..played() })
+    Ok(Spawn { words, input, environment, ..Spawn::default() })
 }
 
 /// This program, with arguments.

@@ -11,7 +11,7 @@ pub(super) fn polled() -> Option<u64> {
     sys::busy_poll::packets(std::process::id())
 }
 
-/// What fits.
+/// The columns that fit a terminal of this width.
 pub(super) fn columns(width: Width) -> Stream {
     let columns = [
         ("", 0, 26),

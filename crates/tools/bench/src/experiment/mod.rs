@@ -100,6 +100,14 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// How a host and its programs get at packets.
+    pub fn polling_of(&self, host: usize) -> Polling {
+        let own = self.polling.iter().find(|(it, _)| *it == host);
+        own.map_or_else(Polling::default, |(_, polling)| *polling)
+    }
+}
+
 const fn is_memcached(workload: &WorkloadSpec) -> bool {
     matches!(workload, WorkloadSpec::MemcachedClient(_))
 }

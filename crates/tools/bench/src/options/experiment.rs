@@ -55,7 +55,7 @@ const SIZED: &[&[E]] = &[ANSWERED, &[E::Ping, E::Mixed]];
 const SERVED: &[&[E]] = &[ANSWERED, &[E::Mixed], MX_ROUND_TRIPS, &[E::MxMixed]];
 /// Those with connections that ask.
 const ASKING: &[&[E]] = &[ANSWERED, &[E::Ping, E::Mixed], MX_ROUND_TRIPS, &[E::MxMixed]];
-/// Those of which all agents have sockets that can be polled; memcached in the model alone.
+/// Those of which all agents have sockets that can be polled.
 const POLLED: &[&[E]] = &[ANSWERED, &[E::Mixed, E::Memcached]];
 /// Those that ask again when the answer is there, and not on a schedule of their own.
 const CLOSED: &[&[E]] = &[ANSWERED, &[E::Ping, E::Memcached], MX_ROUND_TRIPS];
@@ -114,7 +114,8 @@ options! {
         #[arg(num_args = 0..=1, default_missing_value = "true")]
         client_spin: bool => only_in(applicability::REAL),
         /// How hosts get at packets, to compare in turn: epoll (sleep), defer:USECS,
-        /// busy:USECS, suspend:USECS, so-busy-poll:USECS
+        /// busy:USECS, suspend:USECS, so-busy-poll:USECS, io-uring:USECS; in the model also
+        /// threaded, threaded-busy
         #[arg(value_name = "MODES", value_delimiter = ',')]
         poll: Vec<Text<Polling>> => only_for_in(POLLED, applicability::POLLING),
         /// Settings of both hosts' interfaces, as `earmark apply` takes them; given several
