@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use core::ops::Add;
 
 use base::time::{Duration, Instant};
+use nic::processor::Activity;
 
 use crate::device::Cause;
 use crate::machine::Costs;
@@ -24,10 +25,22 @@ pub(crate) enum Running {
     Process(usize, bool),
 }
 
+impl Running {
+    pub(crate) const fn activity(self) -> Activity {
+        match self {
+            Self::Handler(_) => Activity::Interrupt,
+            Self::Poll(_) => Activity::Receive,
+            Self::Process(..) => Activity::Work,
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Core {
     /// What runs, and until when.
     pub(crate) running: Option<(Running, Instant)>,
+    /// The moment since which it runs.
+    pub(crate) begun: Instant,
     /// Tells the end of what runs from one that was planned before a pre-emption.
     pub(crate) number: u32,
     /// Interrupts that came while the core could not act on them, though it has paid for them.

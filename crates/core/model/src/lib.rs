@@ -11,4 +11,5 @@ pub mod napi;
 mod network;
 pub mod npb;
 pub mod stack;
+pub mod watch;
 pub mod world;

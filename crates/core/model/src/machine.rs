@@ -239,7 +239,7 @@ pub struct Cable {
 
 impl Cable {
     /// How long a frame of so many bytes, without FCS, occupies the wire; rounded down.
-    pub(crate) fn on_wire(self, bytes: usize) -> Duration {
+    pub fn on_wire(self, bytes: usize) -> Duration {
         let bytes = (bytes as u64).max(MIN_FRAME_BYTES) + OVERHEAD_BYTES;
         Duration::from_nanos((bytes * 8_000).checked_div(self.rate_mbit.into()).unwrap_or(0))
     }

@@ -18,7 +18,7 @@ use bench::turns::Turns;
 use bench::world::WorldKind;
 use report::progress::Progress;
 use report::terminal::Width;
-use report::{TradeoffChart, TradeoffPoint, errln, json, outln};
+use report::{errln, json, outln};
 use sys::files::read_text;
 use worlds::sweep::{Merged, PlayedRuns};
 use worlds::{Terminal, setup};
@@ -149,7 +149,7 @@ fn check(args: &BenchArgs, runs: &[Run], turns: &[Turns<'_>]) -> Result<()> {
 /// Draws a comparison, if that is asked for.
 fn draw(comparison: &Comparison, output: &BenchOutput) -> Result<()> {
     let Some(path) = &output.svg else { return Ok(()) };
-    files::write(path, tradeoff(comparison).svg().as_bytes())
+    files::write(path, comparison.tradeoff().svg().as_bytes())
         .with_context(|| format!("writing {}", path.display()))
 }
 
@@ -160,22 +160,6 @@ fn show(comparison: &Comparison, output: &BenchOutput) {
     if output.histogram {
         print_histograms(comparison, width);
     }
-}
-
-/// Latency against interrupts, or the load of hosts, of every setting that has both.
-fn tradeoff(comparison: &Comparison) -> TradeoffChart {
-    let point = |result: &Measurement| {
-        Some(TradeoffPoint {
-            name: result.setting.clone(),
-            latency_us: result.latency_us.as_ref()?.p50,
-            interrupts_per_s: result.interrupts_per_s?,
-            host_busy: result.busiest_host(),
-            bulk_mbit: result.bulk_bits_per_s.map(|bits| bits / 1e6),
-            ..TradeoffPoint::default()
-        })
-    };
-    let points = comparison.results.iter().filter_map(point).collect();
-    TradeoffChart { title: comparison.experiment.clone(), points, ..Default::default() }
 }
 
 fn print_histograms(comparison: &Comparison, width: Width) {

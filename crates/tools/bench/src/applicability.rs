@@ -106,7 +106,7 @@ impl Applicability {
         Experiment::all().filter(|one| self.is_for(*one)).collect()
     }
 
-    fn take(&self, one: &Use) -> bool {
+    pub(crate) fn take(&self, one: &Use) -> bool {
         includes(self.places, &one.place)
             && one
                 .experiment

@@ -18,6 +18,7 @@ use crate::ratio::Spread;
 use crate::shard::Shard;
 use crate::turns::{Played, Turns};
 use crate::world::World;
+use report::{TradeoffChart, TradeoffPoint};
 
 /// What `earmark bench` returns, and `--json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -35,6 +36,28 @@ pub struct Comparison {
     pub results: Vec<Measurement>,
     /// Each setting against each other one.
     pub ratios: Vec<Ratio>,
+}
+
+impl Comparison {
+    /// Latency against interrupts, or the load of hosts, of every setting that has both.
+    pub fn tradeoff(&self) -> TradeoffChart {
+        let points = self.results.iter().filter_map(Measurement::tradeoff).collect();
+        TradeoffChart { title: self.experiment.clone(), points, ..Default::default() }
+    }
+}
+
+impl Measurement {
+    /// Its point in such a picture.
+    pub fn tradeoff(&self) -> Option<TradeoffPoint> {
+        Some(TradeoffPoint {
+            name: self.setting.clone(),
+            latency_us: self.latency_us.as_ref()?.p50,
+            interrupts_per_s: self.interrupts_per_s?,
+            host_busy: self.busiest_host(),
+            bulk_mbit: self.bulk_bits_per_s.map(|bits| bits / 1e6),
+            ..TradeoffPoint::default()
+        })
+    }
 }
 
 /// A figure of a round that settings are compared by.

@@ -39,7 +39,8 @@
 //! - [`turns`], [`attempt`], [`shard`], [`caller`]: in which order, and for which program;
 //! - [`records`], [`mod@slice`], [`measurement`], [`histogram`], [`one_way`], [`ratio`],
 //!   [`compare`]: figures;
-//! - [`options`], [`applicability`], [`suggestions`], [`marks`], [`scenario`]: what is asked for;
+//! - [`options`], [`applicability`], [`suggestions`], [`marks`], [`scenario`], [`line`]: what is
+//!   asked for;
 //! - [`costs`]: what an interrupt and a packet cost a modelled host;
 //! - [`mod@environment`]: where a result comes from.
 
@@ -56,6 +57,7 @@ pub mod environment;
 pub mod experiment;
 pub mod histogram;
 mod keys;
+pub mod line;
 pub mod marks;
 pub mod measurement;
 pub mod nic_kind;

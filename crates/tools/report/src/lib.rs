@@ -29,6 +29,7 @@ mod screen;
 pub mod shell;
 mod svg;
 pub mod terminal;
+pub mod timeline;
 mod tradeoff;
 
 pub use page::{Chapter, Document, Figure, fragment, render};

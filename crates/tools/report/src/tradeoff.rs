@@ -97,6 +97,11 @@ impl TradeoffChart {
         let own = inline.replacen("<svg", r#"<svg xmlns="http://www.w3.org/2000/svg""#, 1);
         own.replacen('>', STYLE, 1) + "\n"
     }
+
+    /// The chart for a page that has the style sheet, twice: for wide screens and for narrow ones.
+    pub fn inline(&self) -> String {
+        svg(self, &Palette::new(self.points.iter().map(|point| point.name.as_str())))
+    }
 }
 
 /// For a page, which shows the one that its screen has room for.

@@ -3,7 +3,7 @@
 use core::mem::take;
 
 use base::time::Duration;
-use nic::observer::Observer;
+use nic::processor::Activity;
 
 use super::host::{Host, Item};
 use super::{HostEvent, Simulation};
@@ -12,8 +12,9 @@ use crate::device::Cause;
 use crate::machine::Routing;
 use crate::napi::{EMPTY_POLL, NapiThread};
 use crate::stack::{KernelFrame, Stack, Step, StepAction, Work};
+use crate::watch::Watch;
 
-impl<S: Stack, O: Observer> Simulation<S, O> {
+impl<S: Stack, O: Watch> Simulation<S, O> {
     /// The NIC has raised an interrupt.
     pub(super) fn signal(&mut self, host: usize, cause: Cause) {
         if let Cause::Queue(queue) = cause
@@ -49,7 +50,8 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
     /// A core takes an interrupt.
     pub(super) fn interrupt(&mut self, host: usize, core: usize, cause: Cause) {
         let cost = nanos(self.hosts[host].costs.interrupt);
-        let state = &mut self.hosts[host].cores[core];
+        let Host { cores, device, .. } = &mut self.hosts[host];
+        let state = &mut cores[core];
         state.busy.interrupts += cost.as_nanos();
         match &mut state.running {
             None => {}
@@ -57,6 +59,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
                 let left = ends.since(self.now);
                 state.preempted = Some((*process, left + take(&mut state.rest)));
                 state.busy.processes -= left.as_nanos();
+                device.observer.ran(core, Activity::Work, state.begun, self.now);
             }
             Some((_, ends)) => {
                 // Softirqs are held back; the handler is paid for here.
@@ -74,6 +77,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
         let state = &mut self.hosts[host].cores[core];
         let ends = self.now + lasts;
         state.running = Some((running, ends));
+        state.begun = self.now;
         state.idle_since = None;
         state.number += 1;
         match running {
@@ -94,7 +98,9 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
 
     /// What ran on a core has come to its end.
     pub(super) fn ended(&mut self, host: usize, core: usize) {
-        let Some((running, _)) = self.hosts[host].cores[core].running.take() else { return };
+        let Host { cores, device, .. } = &mut self.hosts[host];
+        let Some((running, _)) = cores[core].running.take() else { return };
+        device.observer.ran(core, running.activity(), cores[core].begun, self.now);
         match running {
             Running::Handler(cause) => self.handled(host, core, cause),
             Running::Poll(queue) => self.polled(host, core, queue),
@@ -291,7 +297,7 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
         }
         let may_send = self.may_send(host);
         let (now, sleeps) = (self.now, self.machine.sleeps);
-        let Host { costs, stack, states, cores, cleaned_on, .. } = &mut self.hosts[host];
+        let Host { costs, stack, states, cores, cleaned_on, device, .. } = &mut self.hosts[host];
         let blocks = stack.processes()[process].blocks;
         let state = &mut states[process];
         let Some(Step { work, action }) = stack.next(now, costs, process, may_send) else {
@@ -306,7 +312,9 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
         }
         if take(&mut state.is_blocked) {
             let exits = sleeps && cores[core].is_asleep(now, costs);
-            ns += costs.wake + if exits { costs.idle_exit } else { 0.0 };
+            let wakes = costs.wake + if exits { costs.idle_exit } else { 0.0 };
+            device.observer.ran(core, Activity::Wakeup, now, now + nanos(wakes));
+            ns += wakes;
         }
         let sends = matches!(action, StepAction::Send(_));
         if sends {

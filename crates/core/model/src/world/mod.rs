@@ -27,7 +27,6 @@ use base::prng::Prng;
 use base::time::{Duration, Instant};
 use network::link::LinkSettings;
 use nic::moderation::Moderation;
-use nic::observer::Observer;
 
 use crate::cpu;
 use crate::device::{Cause, Device, NicSettings};
@@ -36,6 +35,7 @@ use crate::machine::{Costs, Machine};
 use crate::napi::NapiInstance;
 use crate::network::{End, Network};
 use crate::stack::Stack;
+use crate::watch::Watch;
 pub use host::Host;
 use host::ProcessState;
 
@@ -100,7 +100,7 @@ pub struct Simulation<S: Stack, O = ()> {
     end_at: [Vec<Option<Instant>>; 2],
 }
 
-impl<S: Stack, O: Observer> Simulation<S, O> {
+impl<S: Stack, O: Watch> Simulation<S, O> {
     /// A world at its beginning, of hosts with these stacks, each with what observes its NIC.
     pub fn new(settings: &Settings, stacks: impl IntoIterator<Item = (S, O)>) -> Self {
         let Settings { machine, hosts, faults, switch_queue, seed } = settings;

@@ -1,7 +1,7 @@
 //! Who polls without an interrupt: the kernel by its timer, and programs that do not sleep yet.
 
 use base::time::Duration;
-use nic::observer::Observer;
+use nic::processor::Activity;
 
 use super::cores::nanos;
 use super::host::Host;
@@ -10,8 +10,9 @@ use crate::cpu::{BUDGET, Poll, Running};
 use crate::device::Cause;
 use crate::napi::{BusyPolling, EMPTY_POLL, NapiThread, PollingSession};
 use crate::stack::Stack;
+use crate::watch::Watch;
 
-impl<S: Stack, O: Observer> Simulation<S, O> {
+impl<S: Stack, O: Watch> Simulation<S, O> {
     /// A poll of a queue has found no more (`napi_complete_done`).
     pub(super) fn complete(&mut self, host: usize, queue: usize, has_worked: bool) {
         let Host { napi, instances, device, .. } = &mut self.hosts[host];
@@ -188,6 +189,8 @@ impl<S: Stack, O: Observer> Simulation<S, O> {
         let Host { costs, cores, .. } = &self.hosts[host];
         if self.machine.sleeps && cores[core].is_asleep(self.now, costs) {
             let at = self.now + nanos(costs.idle_exit);
+            let now = self.now;
+            self.hosts[host].device.observer.ran(core, Activity::Wakeup, now, at);
             self.plan(at, host, HostEvent::Interrupt(core as u16, cause));
         } else {
             self.interrupt(host, core, cause);

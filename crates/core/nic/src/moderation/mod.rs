@@ -92,6 +92,7 @@ macro_rules! forward_moderator {
 }
 
 mod adaptive;
+mod algorithm;
 mod coalesce;
 mod custom;
 mod delay;
@@ -112,6 +113,7 @@ mod tests;
 mod throttle;
 
 pub use adaptive::Adaptive;
+pub use algorithm::AlgorithmLine;
 pub use coalesce::Coalesce;
 pub use custom::{BoxedModerator, Custom, Factory, ModeratorFactory};
 pub use delay::Delay;

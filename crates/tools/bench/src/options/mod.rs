@@ -42,6 +42,12 @@ macro_rules! options {
                 Self { $($field: self.$field.or(other.$field),)* }
             }
 
+            /// Whether `one` takes the option of this name, if there is one, written as a flag.
+            pub fn is_taken(name: &str, one: &Use) -> bool {
+                let mut all = Self::DECLARED.iter();
+                all.any(|(field, takers)| field.replace('_', "-") == name && takers.take(one))
+            }
+
             /// Refuses those that none of `uses` takes.
             pub fn check_taken(&self, uses: &[Use]) -> anyhow::Result<()> {
                 let is_given = [$(self.$field.is_some(),)*];

@@ -5,6 +5,7 @@ pub(crate) mod fake;
 mod kind;
 pub mod model;
 pub mod setup;
+pub mod trace;
 
 use anyhow::Result;
 use nic::moderation::Moderation;

@@ -12,7 +12,6 @@ use ::mx::wire::ETHER_TYPE;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use base::distribution::Distribution;
 use base::time::{Duration, Instant};
-use base::times::Times;
 use model::cpu::Busy;
 use model::device::NicSettings;
 use model::machine::{Completions, Costs, Machine, Transmissions};
@@ -25,10 +24,10 @@ use model::stack::net::{self, Binding, NetStack, ProgramSpec};
 use model::world::{Settings, Simulation};
 use nic::counters::Counters;
 use nic::moderation::Moderation;
-use nic::observer::{Delivered, Observer};
 use nic::processor::Activity;
 use workload::{MemcachedServer, Record, Transport, Window};
 
+use super::trace::{HostTrace, Seen};
 use super::{World, setup};
 use crate::agent::{AgentSpec, MxSpec};
 use crate::costs;
@@ -41,7 +40,7 @@ use crate::slice::{NicRecord, NotMeasured, Part, PortRecord, Slice};
 const USUAL_MACHINE: &str = "ideal";
 
 /// When programs begin, as in virtual time: NICs have had a silence before that.
-const GO_AT: Instant = Instant::from_micros(1_000_000);
+pub const GO_AT: Instant = Instant::from_micros(1_000_000);
 
 /// How long servers go on after the measurement, so that the last requests are answered.
 const LINGER: Duration = Duration::from_millis(50);
@@ -82,6 +81,11 @@ impl ModelWorld {
             ..environment
         };
         Ok(Self { options: options.clone(), machine, environment })
+    }
+
+    /// What hosts are like.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
     }
 
     /// The setting of the port of a host, if it takes one.
@@ -180,16 +184,6 @@ fn with(mut machine: Machine, options: &NicOptions) -> Machine {
     machine
 }
 
-/// The holds of the packets that a host took.
-#[derive(Debug, Default)]
-struct Holds(Times);
-
-impl Observer for Holds {
-    fn delivered(&mut self, delivered: &Delivered) {
-        self.0.record(delivered.hold.as_nanos());
-    }
-}
-
 /// The stacks of a host: MX, and IP beside it.
 type Stacks = Joined<MxStack, NetStack>;
 
@@ -204,11 +198,35 @@ impl World for ModelWorld {
         moderation: Moderation,
         change_to: Option<Moderation>,
     ) -> Result<Slice> {
+        Ok(self.traced(plan, (moderation, change_to), 0)?.0)
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+
+    fn parallel(&self) -> Option<&(dyn World + Sync)> {
+        Some(self)
+    }
+}
+
+impl ModelWorld {
+    /// A round as [`World::round`], and the first `most` things of each kind that happened at each
+    /// host in the measurement.
+    ///
+    /// # Errors
+    /// If an agent did not get its work done, or the model cannot play it.
+    pub fn traced(
+        &self,
+        plan: &Plan,
+        (moderation, change_to): (Moderation, Option<Moderation>),
+        most: usize,
+    ) -> Result<(Slice, Vec<HostTrace>)> {
         let settings = self.settings(plan, moderation)?;
-        let stacks = self.stacks(plan)?.map(|stack| (stack, Holds::default()));
+        let stacks = self.stacks(plan)?.map(|stack| (stack, Seen::default()));
         let mut world = Simulation::new(&settings, stacks);
         let after = change_to.unwrap_or(moderation);
-        let nic = self.play(plan, &mut world, (moderation, after))?;
+        let (nic, traces) = self.play(plan, &mut world, (moderation, after), most)?;
         let mut processes = vec![[0; 2]; plan.hosts];
         let mut records = Vec::new();
         for Player { host, role, .. } in &plan.players {
@@ -220,15 +238,7 @@ impl World for ModelWorld {
             *process += 1;
         }
         let seconds = plan.duration_s;
-        Ok(Slice { seconds, records, nic })
-    }
-
-    fn finish(self: Box<Self>) -> Result<()> {
-        Ok(())
-    }
-
-    fn parallel(&self) -> Option<&(dyn World + Sync)> {
-        Some(self)
+        Ok((Slice { seconds, records, nic }, traces))
     }
 }
 
@@ -286,13 +296,14 @@ impl ModelWorld {
     fn play(
         &self,
         plan: &Plan,
-        world: &mut Simulation<Stacks, Holds>,
+        world: &mut Simulation<Stacks, Seen>,
         (before, after): (Moderation, Moderation),
-    ) -> Result<NicRecord> {
+        most: usize,
+    ) -> Result<(NicRecord, Vec<HostTrace>)> {
         let at = |seconds: f64| GO_AT + Duration::from_nanos((seconds * 1e9) as u64);
         world.run(at(plan.warmup_s));
         let first: Vec<_> = (0..plan.hosts).map(|host| counted(world, host)).collect();
-        world.hosts.iter_mut().for_each(|host| host.device.observer = Holds::default());
+        world.hosts.iter_mut().for_each(|host| host.device.observer = Seen::new(most));
         if before != after {
             world.run(at(plan.warmup_s + plan.duration_s / 2.0));
             for host in 0..plan.hosts {
@@ -301,14 +312,15 @@ impl ModelWorld {
         }
         let end = at(plan.warmup_s + plan.duration_s);
         world.run(end);
-        let mut ports = Vec::new();
+        let (mut ports, mut traces) = (Vec::new(), Vec::new());
         for (host, (earlier, busy, lost, refused)) in first.into_iter().enumerate() {
             let (counters, busy_now, lost_now, refused_now) = counted(world, host);
-            let holds = std::mem::take(&mut world.hosts[host].device.observer);
+            let Seen { holds, trace, .. } = std::mem::take(&mut world.hosts[host].device.observer);
+            traces.push(trace);
             ports.push(PortRecord {
                 name: format!("{}0", name_of(host)),
                 setting: self.moderation(host, after).to_string(),
-                holds: Distribution::of(&holds.0, 1),
+                holds: Distribution::of(&holds, 1),
                 busy_ns: Some(busy_since(busy_now, busy)),
                 cores: self.machine.cores,
                 link_lost: lost_now - lost,
@@ -317,13 +329,13 @@ impl ModelWorld {
             });
         }
         world.run(end + LINGER);
-        Ok(NicRecord { ports, ..NicRecord::default() })
+        Ok((NicRecord { ports, ..NicRecord::default() }, traces))
     }
 }
 
 /// What a NIC and the cores of its host have counted, frames that did not reach it, and datagrams
 /// that found no room in a socket.
-fn counted(world: &Simulation<Stacks, Holds>, host: usize) -> (Counters, Busy, u64, u64) {
+fn counted(world: &Simulation<Stacks, Seen>, host: usize) -> (Counters, Busy, u64, u64) {
     let it = &world.hosts[host];
     (it.device.counters(), it.busy(), world.lost(host), it.stack.other.dropped())
 }
