@@ -80,7 +80,8 @@ pub(crate) fn make(source: &Path, target: &Path, cargo: Command) -> Result<PathB
     let module = BASE64_STANDARD.encode(packed(&compile(target, cargo)?)?);
     let [script, worker] = ["page.ts", "worker.ts"].map(|file| bundle(source, file));
     let (script, worker) = (script?, worker?);
-    let style = read(STYLE)? + &read(&format!("{WEB}/page.css"))?;
+    let style =
+        read(STYLE)? + &read(&format!("{WEB}/page.css"))? + &read(&format!("{WEB}/see.css"))?;
     let policy = format!(
         "default-src 'none'; script-src '{}' 'wasm-unsafe-eval'; style-src '{}'; \
          worker-src blob:; base-uri 'none'; form-action 'none'",

@@ -11,5 +11,6 @@ mod mx;
 mod output;
 mod predict;
 mod read;
+mod see;
 mod serve;
 mod shards;

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::paste::{Paste, PasteOptions};
 use crate::predict::{CaptureSession, PredictOptions};
+use crate::see::{self, Look, See, Values};
 
 /// What somebody pasted: a device with adaptive moderation, and pings through it.
 const EXAMPLE: &str = include_str!("example.txt");
@@ -12,7 +13,7 @@ const EXAMPLE: &str = include_str!("example.txt");
 /// What the page asks.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "ask", rename_all = "kebab-case")]
-pub enum Ask {
+pub(crate) enum Ask {
     /// Which Earmark it is.
     Version,
     /// A text to try it with.
@@ -28,6 +29,17 @@ pub enum Ask {
     Capture(PredictOptions),
     /// What settings would do to the capture that has come.
     Predict,
+    /// What can be set in the model, and the cases that set it.
+    SeeForm,
+    /// Plays the model under these values of controls.
+    See {
+        /// By the names of controls.
+        values: Values,
+    },
+    /// Plays one more of the other settings.
+    SeeGhost,
+    /// What happened at a moment of the run that was played last.
+    SeeLook(Look),
 }
 
 /// What answers. It keeps the files that have come, and of captures what is counted.
@@ -37,6 +49,7 @@ pub struct Engine {
     /// Options of a capture of which nothing has come.
     announced: Option<PredictOptions>,
     capture: Option<CaptureSession>,
+    see: See,
 }
 
 impl Engine {
@@ -64,6 +77,10 @@ impl Engine {
                 self.begin(&[])?;
                 self.capture.take().ok_or("no capture has come")?.answer()
             }
+            Ask::SeeForm => Ok(see::form()),
+            Ask::See { values } => self.see.play(&values),
+            Ask::SeeGhost => self.see.ghost(),
+            Ask::SeeLook(look) => self.see.look(look),
         }
     }
 

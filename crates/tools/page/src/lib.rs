@@ -3,13 +3,13 @@
 //! # Theory of operation
 //!
 //! ```text
-//! page.ts ─▶ engine.ts ─▶ worker.ts ─▶ abi ─▶ Engine::ask, Engine::feed ─▶ paste, predict
+//! page.ts ─▶ engine.ts ─▶ worker.ts ─▶ abi ─▶ Engine::ask, Engine::feed ─▶ paste, predict, see
 //!            (a promise)   (a thread)   (bytes in linear memory)
 //! ```
 //!
 //! `cargo xtask page` compiles this crate for `wasm32-unknown-unknown` and puts it, with scripts
-//! of `web/`, into one HTML file. A request is JSON ([`Ask`]), and so is its answer. Bytes of files
-//! come piece by piece between two requests. All that the page says is made by the crates that the
+//! of `web/`, into one HTML file. A request is JSON (`engine.rs`), and so is its answer. Bytes of
+//! files come piece by piece between two requests. All that the page says is made by the crates that the
 //! commands use; the scripts have no sentence, parser or model of their own.
 //!
 //! An engine serves one worker. If it panics the worker ends, and the page starts another one.
@@ -21,5 +21,6 @@ mod abi;
 mod engine;
 mod paste;
 mod predict;
+mod see;
 
-pub use engine::{Ask, Engine};
+pub use engine::Engine;

@@ -12,7 +12,7 @@ const MOST_BYTES: usize = 512 << 20;
 /// What the user says beside the files.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct PasteOptions {
+pub(crate) struct PasteOptions {
     driver: Option<String>,
     device: Option<String>,
     seconds: Option<f64>,

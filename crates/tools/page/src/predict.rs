@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// there is as usual.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
-pub struct PredictOptions {
+pub(crate) struct PredictOptions {
     /// The name of the capture.
     name: String,
     compare: String,

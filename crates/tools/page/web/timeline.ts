@@ -1,0 +1,138 @@
+// The timeline of the tab See: a window on the run that was played last, at rest or moving.
+
+import { el, put } from "./dom";
+import { Engine } from "./engine";
+import { Values } from "./state";
+
+/** What the engine shows of a moment. */
+interface Seen {
+  at_us: number;
+  end_us: number;
+  picture: string;
+  says: string[];
+  setting: string;
+  algorithm: [line: string, decides: boolean][];
+}
+
+/** Microseconds that are shown at first, at least and at most. */
+const SPANS = { usual: 400, least: 5, most: 40_000 };
+
+export interface TimelinePanel {
+  element: HTMLElement;
+  /** Shows the moment again: another run may have been played. */
+  look(): Promise<void>;
+  restore(values: URLSearchParams): void;
+  values(): Values;
+}
+
+export function timeline(engine: Engine, changed: () => void): TimelinePanel {
+  let at = 0;
+  let end = 0;
+  let span: number = SPANS.usual;
+  let isMoving = false;
+  let isLooking = false;
+
+  const picture = el("figure", { class: "time" });
+  const says = el("ul", { class: "says", "aria-live": "polite" });
+  const algorithm = el("pre", { class: "algorithm", tabindex: "0", "aria-label": "The algorithm" });
+  const where = el("input", {
+    type: "range", min: "0", step: "any", "aria-label": "Moment of the run",
+    oninput: () => {
+      at = where.valueAsNumber;
+      quietly();
+    },
+  });
+
+  const look = async (step = 0) => {
+    const width = Math.max(280, picture.clientWidth - 2);
+    const seen = await engine.ask<Seen>({ ask: "see-look", at_us: at, span_us: span, step, width });
+    ({ at_us: at, end_us: end } = seen);
+    put(picture, seen.picture);
+    says.replaceChildren(...seen.says.map((text) => el("li", {}, text)));
+    algorithm.replaceChildren(`${seen.setting}\n\n`, ...seen.algorithm.flatMap(([line, decides]) =>
+      [decides ? el("mark", {}, line) : line, "\n"]));
+    where.max = `${end}`;
+    where.value = `${at}`;
+    where.setAttribute("aria-valuetext", `${at.toFixed(1)} us`);
+  };
+
+  /** Looks, unless a look is under way: the next change will have another. */
+  const quietly = async (step = 0) => {
+    if (isLooking) return;
+    isLooking = true;
+    // Nothing has been played yet, or the engine was stopped.
+    await look(step).catch(() => undefined);
+    isLooking = false;
+    if (!isMoving) changed();
+  };
+
+  const move = async () => {
+    if (!isMoving) return;
+    at += span / 150;
+    if (at >= end) pause();
+    await quietly();
+    requestAnimationFrame(move);
+  };
+  const pause = () => {
+    isMoving = false;
+    run.textContent = "Play";
+    says.setAttribute("aria-live", "polite");
+  };
+  const run = el("button", {
+    type: "button",
+    onclick: () => {
+      if (isMoving) {
+        pause();
+        changed();
+        return;
+      }
+      isMoving = true;
+      run.textContent = "Pause";
+      says.setAttribute("aria-live", "off");
+      if (at >= end) at = 0;
+      move();
+    },
+  }, "Play");
+  const button = (text: string, onclick: () => void) => el("button", { type: "button", onclick }, text);
+  const zoom = (factor: number) => {
+    span = Math.min(SPANS.most, Math.max(SPANS.least, span * factor));
+    quietly();
+  };
+  const step = (by: number) => {
+    pause();
+    quietly(by);
+  };
+  let width = 0;
+  new ResizeObserver(() => {
+    if (picture.clientWidth === width) return;
+    width = picture.clientWidth;
+    if (end > 0) quietly();
+  }).observe(picture);
+
+  const key = (name: string, text: string) => el("li", { class: `key ${name}` }, text);
+  const element = el("section", { class: "timeline", "aria-label": "Timeline" },
+    el("h2", {}, "What happens"),
+    el("div", { class: "buttons" }, run,
+      button("Step back", () => step(-1)), button("Step", () => step(1)),
+      button("Zoom in", () => zoom(0.5)), button("Zoom out", () => zoom(2))),
+    where, picture,
+    el("ul", { class: "keys", "aria-hidden": "true" },
+      key("dma", "DMA"), key("hold", "hold"), key("interrupt", "interrupt"),
+      key("handler", "handler"), key("poll", "poll"), key("wakeup", "wake-up"),
+      key("work", "program"), key("marked", "marked")),
+    el("div", { class: "beside" }, says, algorithm));
+
+  return {
+    element,
+    look,
+    restore: (values) => {
+      pause();
+      at = Number(values.get("at")) || 0;
+      span = Number(values.get("span")) || SPANS.usual;
+    },
+    values: () => ({
+      at: at === 0 ? "" : at.toFixed(3),
+      span: span === SPANS.usual ? "" : `${span}`,
+    }),
+  };
+}
