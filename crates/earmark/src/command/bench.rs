@@ -11,7 +11,6 @@ use crate::cli::{BenchArgs, BenchOutput};
 use crate::table;
 use bench::compare::{self, Comparison};
 use bench::histogram;
-use bench::measurement::Measurement;
 use bench::scenario::{Run, Scenario};
 use bench::slice::MissingProgram;
 use bench::turns::Turns;

@@ -16,6 +16,7 @@ fn measurement(setting: &str) -> Measurement {
         p50: 28_156.3,
         p90: 300_000.5,
         p99: 1_234_567.8,
+        p999: 12_345_678.9,
         max: 98_765_432.1,
         mean: 31_415.9,
         exact: true,
