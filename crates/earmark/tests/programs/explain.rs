@@ -5,7 +5,7 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, TryRecvError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,7 +14,8 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::support::{
-    Directory, EARMARK, HeldPort, Running, earmark, lab_run, needs, once_ready, run, udp_echo,
+    Directory, EARMARK, HeldPort, Running, earmark, lab_run, needs, once_ready, output, run,
+    udp_echo,
 };
 
 /// Tests that trace take turns: what another one sends uses up what tracing may cost.
@@ -148,6 +149,63 @@ fn program__is_run_and_its_sockets_are_explained() {
     assert_eq!(one["subject"], format!("TCP requests to 127.0.0.1:{port}"), "{one}");
     assert_eq!(one["role"], "asks");
     add_up(&one);
+}
+
+/// A script that asks an echo again and again, in one process.
+fn asker(port: u16) -> String {
+    format!(
+        "exec 3<>/dev/tcp/127.0.0.1/{port}; while echo x >&3 && read -r y <&3; do sleep 0.005; done"
+    )
+}
+
+/// What `explain` says in a script whose `$asker` is a process that asks the echo at `port`, and
+/// `$other` one that asks another one.
+fn explained_in(unshared: &[&str], before: &str, words: &str) -> (u16, Value) {
+    let _alone = alone();
+    let (port, other, directory) = (echo(), echo(), Directory::new());
+    let script = format!(
+        "set -e; cd {at}; {before}
+         (echo $BASHPID >me; cat me >$group; {asker}) & asker=$!
+         ({other}) & other=$!
+         trap 'kill $asker $other || true' EXIT; until [ -s me ]; do sleep 0.02; done; sleep 0.2
+         {EARMARK} explain --json --duration 2 {words}",
+        at = directory.path().display(),
+        asker = asker(port),
+        other = asker(other),
+    );
+    let words = [&["--mount"], unshared, &["bash", "-c", &script]].concat();
+    let report = output(Command::new("unshare").args(words)).json();
+    (port, report)
+}
+
+#[track_caller]
+fn asks_only(port: u16, report: &Value) {
+    let one = first(report);
+    assert_eq!(one["subject"], format!("TCP requests to 127.0.0.1:{port}"), "{report}");
+    assert_eq!(report["explained"].as_array().map(Vec::len), Some(1), "{report}");
+    assert_eq!(one["role"], "asks");
+    add_up(&one);
+}
+
+#[test]
+fn process__by_its_number_here_and_in_a_pid_namespace__is_explained_alone() {
+    needs!("root", "unshare");
+    let inside = ["--pid", "--fork", "--mount-proc"];
+    for unshared in [&[][..], &inside] {
+        let (port, report) = explained_in(unshared, "group=/dev/null", "--pid $asker");
+        asks_only(port, &report);
+    }
+}
+
+#[test]
+fn cgroup__wherever_it_is_mounted__is_explained_alone() {
+    needs!("root", "unshare");
+    let before = "mkdir all; mount -t cgroup2 none all
+        mkdir all/explained-$$; group=all/explained-$$/cgroup.procs";
+    let words = "--cgroup $PWD/all/explained-$$; kill $asker; wait $asker || true; \
+                 rmdir all/explained-$$";
+    let (port, report) = explained_in(&[], before, words);
+    asks_only(port, &report);
 }
 
 /// Connects to a server that is about to start.

@@ -44,6 +44,8 @@
  *
  * UDP begins at the queue of the device where system calls are not seen, and needs Linux 6.3
  * (sk_data_ready). A segment that finds its socket in use enters the stack when that is released.
+ * A thread that is preempted within `account` adds its span late: a request that ends meanwhile has
+ * it as unaccounted. Writes by io_uring are seen in the socket alone, so from Linux 6.16 on.
  */
 #include "kernel.h"
 

@@ -375,8 +375,10 @@ fn cgroup_of(path: &Path) -> Result<(u64, u32), FlowError> {
     let root = Path::new("/sys/fs/cgroup");
     let path = root.join(path);
     let found = fs::metadata(&path).map_err(|cause| FlowError::Read(path.clone(), cause))?;
-    let below = path.strip_prefix(root).unwrap_or(&path);
-    Ok((found.ino(), below.components().count() as u32))
+    // Its hierarchy may be mounted anywhere; the root of it is the last directory of that device.
+    let is_inside = |path: &&Path| fs::metadata(path).is_ok_and(|it| it.dev() == found.dev());
+    let depth = path.ancestors().take_while(is_inside).count().saturating_sub(1);
+    Ok((found.ino(), depth as u32))
 }
 
 /// Has the kernel verify a program.

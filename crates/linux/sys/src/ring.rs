@@ -163,7 +163,7 @@ mod tests {
         };
         let (mut near, mut far) = UnixStream::pair().unwrap();
         ring.add(&near, 7);
-        let mut wait = |ring: &mut IoRing| {
+        let wait = |ring: &mut IoRing| {
             let mut ready = Vec::new();
             ring.wait(Some(Duration::from_millis(20)), &mut ready).unwrap();
             ready
