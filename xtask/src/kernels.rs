@@ -119,28 +119,28 @@ impl Apt {
         Ok(newest(found.lines().filter_map(|line| line.split(' ').next())))
     }
 
-    /// The kernel in a package.
+    /// The kernel of a package of `linux-image`; from Linux 7 on it is in one of `linux-binary`.
     fn kernel(&self, package: &str) -> Result<PathBuf> {
-        let root = self.directory.join(package);
-        if let Ok(kernel) = kernel_in(&root) {
+        let kernel = self.directory.join(package);
+        if kernel.exists() {
             return Ok(kernel);
         }
-        shell::run(&mut self.command("apt-get", &["download", "-q", package]))?;
-        fs::create_dir_all(&root)?;
-        let script = format!(
-            "for deb in {package}_*.deb; do dpkg-deb --fsys-tarfile $deb | tar -x -C {package} \
-             --wildcards './boot/vmlinuz-*'; rm $deb; done"
-        );
-        shell::run(Command::new("sh").args(["-ec", &script]).current_dir(&self.directory))?;
-        kernel_in(&root)
+        for package in [package, &package.replace("linux-image", "linux-binary")] {
+            if !shell::succeeds(&mut self.command("apt-get", &["download", "-q", package])) {
+                continue;
+            }
+            let script = format!(
+                "dpkg-deb --fsys-tarfile {package}_*.deb | tar -xO --wildcards '*/vmlinuz*' >found || \
+                 true; rm {package}_*.deb; test -s found"
+            );
+            let mut take = Command::new("sh");
+            if shell::succeeds(take.args(["-ec", &script]).current_dir(&self.directory)) {
+                fs::rename(self.directory.join("found"), &kernel)?;
+                return Ok(kernel);
+            }
+        }
+        bail!("there is no kernel in {package}, and none in what it depends on")
     }
-}
-
-fn kernel_in(root: &Path) -> Result<PathBuf> {
-    let boot = root.join("boot");
-    let mut files = fs::read_dir(&boot).with_context(|| format!("read {}", boot.display()))?;
-    let first = files.next().with_context(|| format!("no kernel in {}", boot.display()))?;
-    Ok(first?.path())
 }
 
 /// The package of each version that has the highest number.

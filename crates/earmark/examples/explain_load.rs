@@ -1,13 +1,14 @@
-//! Ten thousand requests a second over loopback, and what they cost: what `cargo xtask bench
-//! explain` traces, and does not, in turns.
+//! Requests over loopback, and what they cost: what `cargo xtask bench explain-cost` traces, and
+//! does not, in turns.
 //!
 //! ```text
-//! explain_load FILE SECONDS
+//! explain_load FILE SECONDS PER_SECOND
 //! ```
 //!
-//! Ten requests in each millisecond, one after the other, to an echo in a thread of its own, both
-//! on one processor: with two, what a request costs depends on where the scheduler puts them. Then
-//! one line of JSON in `FILE`: requests, seconds, seconds of CPU of both threads, and quantiles.
+//! As many requests in each millisecond as that is, one after the other, to an echo in a thread of
+//! its own, both on one processor: with two, what a request costs depends on where the scheduler
+//! puts them. Then one line of JSON in `FILE`: requests, seconds, seconds of CPU of both threads,
+//! and quantiles.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -17,15 +18,14 @@ use base::quantiles::nearest_rank;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Requests in each millisecond.
-const BURST: u32 = 10;
 const SIZE: usize = 64;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
-    let [_, file, seconds] = arguments.as_slice() else {
-        return Err("usage: explain_load FILE SECONDS".into());
+    let [_, file, seconds, per_s] = arguments.as_slice() else {
+        return Err("usage: explain_load FILE SECONDS PER_SECOND".into());
     };
+    let burst: u32 = per_s.parse::<u32>()? / 1_000;
     let length = Duration::from_secs_f64(seconds.parse()?);
     stay_on_one_processor()?;
     let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut bytes = [0; SIZE];
     let mut next = began;
     while began.elapsed() < length {
-        for _ in 0..BURST {
+        for _ in 0..burst {
             let from = Instant::now();
             client.write_all(&bytes)?;
             client.read_exact(&mut bytes)?;

@@ -42,6 +42,9 @@ pub(crate) struct Options {
     /// Runs of each timed figure; the file has their median, least and most
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
+    /// Build quickly, for figures that do not depend on how programs are compiled
+    #[arg(long)]
+    debug: bool,
     /// Only cases whose commands or records have this text
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
@@ -81,16 +84,18 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Some(path) => path.clone(),
         None => repo::root().join(format!("docs/results/{name}.json")),
     };
+    let profile = if options.debug { "dev" } else { "release" };
     if options.from.is_none() {
         for arguments in &bench.build {
             let arguments = arguments.split_whitespace();
-            shell::run(&mut shell::cargo(["build", "--release"].into_iter().chain(arguments)))?;
+            let build = ["build", "--profile", profile].into_iter().chain(arguments);
+            shell::run(&mut shell::cargo(build))?;
         }
     }
     let result = if cases.iter().any(|case| case.record.is_some()) {
-        records(&cases, &path, options.from.as_deref())?
+        records(&cases, &path, options.from.as_deref(), profile)?
     } else {
-        figures(&cases, options.runs)?
+        figures(&cases, options.runs, profile)?
     };
     fs::write(&path, record::text(&result)).with_context(|| format!("write {}", path.display()))?;
     println!("written to {}", path.display());
@@ -107,12 +112,12 @@ fn scenario(name: &str) -> Result<Measurement> {
 }
 
 /// What the last command of each case printed, shortened, beside what the file has of others.
-fn records(cases: &[Case], path: &Path, from: Option<&Path>) -> Result<Value> {
+fn records(cases: &[Case], path: &Path, from: Option<&Path>, profile: &str) -> Result<Value> {
     let text = fs::read_to_string(path).unwrap_or_else(|_| "{}".into());
     let mut all: Value = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
     for case in cases {
         let whole = match from {
-            None => case.play()?.as_array_mut().and_then(Vec::pop).unwrap_or_default(),
+            None => case.play(profile)?.as_array_mut().and_then(Vec::pop).unwrap_or_default(),
             Some(from) => {
                 let text = fs::read_to_string(from);
                 value::printed(&text.with_context(|| format!("read {}", from.display()))?)
@@ -123,7 +128,7 @@ fn records(cases: &[Case], path: &Path, from: Option<&Path>) -> Result<Value> {
         }
         let mut kept = record::shortened(&whole);
         if kept["environment"].is_null() {
-            kept["environment"] = environment()?;
+            kept["environment"] = environment(profile)?;
         }
         match case.record.as_deref() {
             None | Some("") => all = kept,
@@ -133,8 +138,8 @@ fn records(cases: &[Case], path: &Path, from: Option<&Path>) -> Result<Value> {
     Ok(all)
 }
 
-fn figures(cases: &[Case], runs: u32) -> Result<Value> {
-    let environment = environment()?;
+fn figures(cases: &[Case], runs: u32, profile: &str) -> Result<Value> {
+    let environment = environment(profile)?;
     println!("{environment}");
     let mut values = vec![BTreeMap::<usize, Vec<f64>>::new(); cases.len()];
     let mut reasons = BTreeMap::new();
@@ -143,7 +148,7 @@ fn figures(cases: &[Case], runs: u32) -> Result<Value> {
             if reasons.contains_key(&number) || case.is_exact && run > 0 {
                 continue;
             }
-            match case.values() {
+            match case.values(profile) {
                 Ok(ours) => ours.into_iter().enumerate().for_each(|(figure, value)| {
                     values[number].entry(figure).or_default().push(value);
                 }),
@@ -174,17 +179,17 @@ fn figures(cases: &[Case], runs: u32) -> Result<Value> {
 
 impl Case {
     /// What its figures are in one run.
-    fn values(&self) -> Result<Vec<f64>> {
-        let printed = self.play()?;
+    fn values(&self, profile: &str) -> Result<Vec<f64>> {
+        let printed = self.play(profile)?;
         self.figures.iter().map(|wanted| value::formula(&wanted.value, &printed)).collect()
     }
 
     /// Runs the commands; what each printed.
-    fn play(&self) -> Result<Value> {
+    fn play(&self, profile: &str) -> Result<Value> {
         let target = repo::target_directory()?;
-        let release = target.join("release");
+        let built = target.join(if profile == "dev" { "debug" } else { profile });
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let places = [release.clone(), release.join("examples")];
+        let places = [built.clone(), built.join("examples")];
         let path = std::env::join_paths(places.into_iter().chain(std::env::split_paths(&path)))?;
         let mut printed = json!([]);
         for template in &self.run {
@@ -201,7 +206,7 @@ impl Case {
 }
 
 /// The machine that figures belong to, and how busy it was before.
-fn environment() -> Result<Value> {
+fn environment(profile: &str) -> Result<Value> {
     let read = |path: &str| fs::read_to_string(path).with_context(|| format!("read {path}"));
     let cpuinfo = read("/proc/cpuinfo")?;
     // Not every architecture names its model.
@@ -210,6 +215,7 @@ fn environment() -> Result<Value> {
         "cpu": model.map_or(std::env::consts::ARCH, |(_, model)| model.trim()),
         "cores": std::thread::available_parallelism()?.get(),
         "kernel": read("/proc/sys/kernel/osrelease")?.trim(),
+        "profile": profile,
         "rustc": shell::output(Command::new("rustc").arg("--version"))?.trim(),
         "date": shell::output(Command::new("date").args(["--utc", "+%F"]))?.trim(),
         "load_average_1_min": read("/proc/loadavg")?.split(' ').next().map(value::printed),

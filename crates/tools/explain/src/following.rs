@@ -1,5 +1,6 @@
 //! Requests while they are followed, and what was seen and missed.
 
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use super::symbols::Symbols;
@@ -30,6 +31,11 @@ pub(crate) struct Account {
     pub(crate) elapsed_s: f64,
     /// CPU time of this process meanwhile, in seconds.
     pub(crate) own_cpu_s: f64,
+    /// How often programs of the kernel side have run.
+    pub(crate) events: u64,
+    /// CPU time that they have taken, in seconds: it is part of that of the programs that are
+    /// followed, and of others.
+    pub(crate) kernel_cpu_s: f64,
     /// By how much the stages of a request were longer than it at most, in microseconds.
     pub(crate) excess_us: f64,
 }
@@ -42,6 +48,8 @@ pub(crate) struct Following {
     excess: u64,
     /// Names of functions, if stacks were asked for.
     symbols: Option<Symbols>,
+    /// The kernel measures what this costs as long as it is there.
+    _cost: OwnedFd,
 }
 
 impl Following {
@@ -51,9 +59,17 @@ impl Following {
         if let Some(pid) = pid {
             follower.follow(pid)?;
         }
+        let cost = FlowFollower::measure_cost()?;
         follower.start()?;
         let symbols = detail.stacks.then(Symbols::default);
-        Ok(Self { follower, began: Instant::now(), cpu_before: cpu_s(), excess: 0, symbols })
+        Ok(Self {
+            follower,
+            began: Instant::now(),
+            cpu_before: cpu_s(),
+            excess: 0,
+            symbols,
+            _cost: cost,
+        })
     }
 
     /// Waits a moment, and shows the requests that have ended since the last time.
@@ -80,7 +96,7 @@ impl Following {
     pub(crate) fn finish(mut self, each: impl FnMut(TracedRequest)) -> Account {
         let elapsed_s = self.elapsed_s();
         self.step(each);
-        let counts = self.follower.counts();
+        let (counts, cost) = (self.follower.counts(), self.follower.cost());
         let missing = self.follower.missing().iter().map(|it| (it.tracepoint, it.effect));
         Account {
             tracepoints: self.follower.tracepoints(),
@@ -90,6 +106,8 @@ impl Following {
             lost_flows: counts.lost_flows,
             elapsed_s,
             own_cpu_s: cpu_s() - self.cpu_before,
+            events: cost.iter().map(|(_, runs, _)| runs).sum(),
+            kernel_cpu_s: cost.iter().map(|(_, _, nanos)| nanos).sum::<u64>() as f64 / 1e9,
             excess_us: self.excess as f64 / 1e3,
         }
     }

@@ -151,11 +151,12 @@ impl Explanation {
     /// Where the stages come from, what is missing, and what it cost.
     fn sources(&self) -> String {
         let mut text = String::new();
-        let Account { tracepoints, missing, elapsed_s, requests, own_cpu_s, .. } = &self.account;
+        let Account { tracepoints, missing, elapsed_s, requests, own_cpu_s, kernel_cpu_s, .. } =
+            &self.account;
         let _ = writeln!(
             text,
-            "Followed {requests} requests for {elapsed_s:.1} s by {} tracepoints; this process took \
-             {own_cpu_s:.2} s of a processor.",
+            "Followed {requests} requests for {elapsed_s:.1} s by {} tracepoints, which took \
+             {kernel_cpu_s:.2} s of a processor, and this process {own_cpu_s:.2} s.",
             tracepoints.len(),
         );
         if let [usual, other] = self.ways.as_slice() {
