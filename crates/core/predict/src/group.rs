@@ -149,7 +149,8 @@ impl Groups {
 }
 
 /// A number that the flow of a packet with these headers has, and hardly another one.
-pub(crate) fn flow_number(headers: &Result<Headers, Malformed>) -> u64 {
+#[must_use]
+pub fn flow_number(headers: &Result<Headers, Malformed>) -> u64 {
     let Ok(headers) = headers else { return 0 };
     let protocol = headers.protocol().unwrap_or(0);
     let ports = headers.ports().unwrap_or((headers.ether_type(), 0));

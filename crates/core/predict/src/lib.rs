@@ -38,7 +38,7 @@ mod words;
 
 pub use arrival::{ArrivedPacket, Sample};
 pub use grid::{Grid, GridPoint, front};
-pub use group::{By, Groups};
+pub use group::{By, Groups, flow_number};
 pub use outcome::{GroupHolds, SettingOutcome};
 pub use prediction::{CaptureFlaws, Prediction, Stamps};
 pub use proposal::{Proposal, propose};

@@ -80,6 +80,7 @@ impl Prediction {
         }
         lines.push(self.clumping.in_words());
         lines.push(self.of_stamps());
+        lines.extend(self.of_settings());
         lines.push(
             "Senders do not react here: one that waits for an answer sends later under a longer hold. \
              Of traffic that waits for the host, take the figures as those of the first round trip."
@@ -91,6 +92,24 @@ impl Prediction {
     fn others(&self) -> String {
         let others = self.interfaces.iter().filter(|name| Some(*name) != self.interface.as_ref());
         others.map(String::as_str).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What no capture says of the settings that are compared.
+    fn of_settings(&self) -> impl Iterator<Item = String> {
+        let known = [
+            (
+                "periodic",
+                "When a tick falls (periodic) is chance: where senders keep to a pace, holds may be up \
+                 to a period other than here. Interrupts are not.",
+            ),
+            (
+                "adaptive",
+                "What adaptive decides next depends on some microseconds of some arrivals: it may \
+                 settle at another wait than here.",
+            ),
+        ];
+        let is_compared = |name: &str| self.settings.iter().any(|it| it.setting.starts_with(name));
+        known.into_iter().filter(move |(name, _)| is_compared(name)).map(|(_, text)| text.into())
     }
 
     /// What the stamps are worth.

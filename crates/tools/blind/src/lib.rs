@@ -39,7 +39,7 @@ mod receiver;
 mod score;
 mod world;
 
-pub use captured::{CaptureDecoy, CaptureRating, CaptureScore, CapturedCase};
+pub use captured::{CaptureDecoy, CaptureRating, CaptureScore, CapturedCase, GuestCase, Stamp};
 pub use case::{Case, Deferral, Hold, ProbeKind};
 pub use decoy::Decoy;
 pub use obstacle::Obstacle;

@@ -1,6 +1,7 @@
 //! Where the distances of clumps begin, and what they do there.
 
 use super::Clump;
+use super::pace::Pace;
 
 /// The part of all distances that has to be at the edge, and how wide that is.
 const AT_EDGE: f64 = 0.04;
@@ -105,8 +106,10 @@ impl Edge {
     pub(super) fn shape(&self, clumps: &[Clump], distances: &[f64]) -> Shape {
         let (count, whole) = self.ticks(distances);
         let chance = 2.0 * self.slack() / self.at;
+        let pace = Pace::of(clumps, self.at);
         if count >= FEWEST && whole > 0.85 {
-            return Shape::Periodic;
+            let is_pace = pace.is_of(self.at, self.slack());
+            return if is_pace { Shape::Unclear } else { Shape::Periodic };
         }
         if count < FEWEST || whole > chance + 0.3 {
             return Shape::Unclear;
@@ -126,7 +129,7 @@ impl Edge {
             distances.iter().filter(within).count() as f64
         };
         match beside(-1.0, 1.0) / beside(1.0, 3.0).max(1.0) {
-            part if part > AT_ONCE => Shape::Throttle,
+            part if part > AT_ONCE && !pace.is_shaping => Shape::Throttle,
             part if part < GRADUALLY => Shape::Delay,
             _ => Shape::Unclear,
         }

@@ -4,13 +4,14 @@ use crate::verdict::{Family, Interval};
 
 use super::Clump;
 use super::edge::{Edge, Shape, distances};
+use super::levels::Levels;
 use super::wire::WireSpacing;
 use super::zone::{Visits, is_full_wire};
 
 /// Packets that ought to be in zones before something is said.
-const ENOUGH: f64 = 50.0;
+pub(super) const ENOUGH: f64 = 50.0;
 /// The part of those that may be there all the same, where something holds.
-const HARDLY: f64 = 0.1;
+pub(super) const HARDLY: f64 = 0.1;
 /// The part of those from which on nothing holds.
 const MANY: f64 = 0.4;
 /// Clumps of several flows that there have to be: else each sender may keep to a time of its own.
@@ -22,12 +23,6 @@ const SHORT_ZONE_NS: f64 = 8_000.0;
 const HOLDS_NS: core::ops::RangeInclusive<f64> = 9_000.0..=2_500_000.0;
 /// What an interrupt and its poll take a host, at most, in nanoseconds.
 const POLL_NS: f64 = 6_000.0;
-/// Stretches of the capture that may differ, and clumps of each at least.
-const STRETCHES: usize = 8;
-const STRETCH: usize = 250;
-/// Edges that differ by more are of two settings.
-const DIFFERENT: f64 = 1.3;
-
 /// What was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -143,29 +138,13 @@ fn evidence(clumps: &[Clump], visits: Visits) -> ClumpEvidence {
     ClumpEvidence { clumps: clumps.len() as u64, expected, seen }
 }
 
-/// A hold whose length changes from one stretch of the capture to another.
+/// A hold whose length changes from one stretch of the capture to another. Its waits begin with a
+/// packet, as a delay's do.
 fn adaptive(clumps: &[Clump]) -> Option<Clumping> {
-    let length = (clumps.len() / STRETCHES).max(STRETCH);
-    let mut edges: Vec<f64> = Vec::new();
-    let (mut stretches, mut sum) = (0, ClumpEvidence::default());
-    for stretch in clumps.chunks_exact(length) {
-        stretches += 1;
-        let edge = Edge::find(&distances(stretch)).filter(|edge| HOLDS_NS.contains(&edge.at));
-        if let Some(Ok((edge, evidence))) = edge.map(|edge| held(stretch, edge)) {
-            edges.push(edge.at);
-            sum.clumps += evidence.clumps;
-            sum.expected += evidence.expected;
-            sum.seen += evidence.seen;
-        }
-    }
-    edges.sort_unstable_by(f64::total_cmp);
-    let (low, high) = edges.first().zip(edges.last())?;
-    let differs = edges.len() >= 3 && *high > DIFFERENT * low && 2 * edges.len() > stretches;
-    differs.then(|| Clumping::Held {
-        family: Some(Family::Adaptive),
-        hold: Interval { value: edges[edges.len() / 2] / 1e3, low: low / 1e3, high: high / 1e3 },
-        evidence: sum,
-    })
+    let Levels { shortest, usual, longest, evidence } = Levels::find(clumps)?;
+    let wait = |level: f64| (level - POLL_NS / 2.0) / 1e3;
+    let hold = Interval { value: wait(usual), low: wait(shortest), high: wait(longest) };
+    Some(Clumping::Held { family: Some(Family::Adaptive), hold, evidence })
 }
 
 /// Where there is no edge: whether packets visit short zones as they ought to.

@@ -21,9 +21,10 @@
 //! - of a throttle, what waited is seen at the edge and at no other distance;
 //! - of a delay, later than the edge by the wait for the first packet;
 //! - of a tick, at the edge, at twice, at three times that;
-//! - of an adaptive setting, each stretch of the capture has an edge of its own.
+//! - of an adaptive setting, there are several edges, each in stretches of its own ([`levels`]).
 //!
-//! Where the edge is not sharp, as behind Wi-Fi, where one flow is nearly all there is, or where
+//! Where senders keep to a pace of their own ([`pace`]), a delay's distances may be as sharp as a
+//! throttle's, and the family stays open. Where the edge is not sharp, as behind Wi-Fi, where one flow is nearly all there is, or where
 //! the wire was full, which has distances of its own, nothing is said of a family. See Prasad,
 //! Jain and Dovrolis, "Effects of interrupt coalescence on network measurements", PAM 2004, for
 //! what the clumps do to measurements of one flow, and how bursts at the rate of a host betray
@@ -31,6 +32,8 @@
 
 mod edge;
 mod judge;
+mod levels;
+mod pace;
 mod wire;
 mod zone;
 

@@ -37,7 +37,8 @@ impl WireSpacing {
         for (number, rate) in RATES.iter().enumerate() {
             let wire = bits * 1_000 / rate;
             let slack = STEP_NS + wire / 50;
-            self.at[number] += u64::from(distance.abs_diff(wire) <= slack);
+            // No wire brings two frames at once.
+            self.at[number] += u64::from(distance > 0 && distance.abs_diff(wire) <= slack);
             let is_beside = distance > wire + slack && distance <= wire + 3 * slack;
             self.beside[number] += u64::from(is_beside);
             self.too_close[number] += u64::from(distance + slack < wire);
@@ -75,5 +76,9 @@ mod tests {
             clumped.add(number / 8 * 100_000 + number % 8 * 300 + number * 37 % 160, 1_514);
         }
         assert_eq!(clumped.rate(), None);
+        // Packets with one stamp: those of a poll whose clock stands still.
+        let mut at_once = WireSpacing::default();
+        (0..1_000).for_each(|number| at_once.add(number / 8 * 100_000, 66));
+        assert_eq!(at_once.rate(), None);
     }
 }

@@ -3,6 +3,7 @@
 //! A [`CapturedCase`] is a secret: traffic of several flows, and either a setting of our NIC or a
 //! decoy, which makes clumps without one. Only stamps, flows and lengths come out of it.
 
+mod guests;
 mod stamps;
 mod traffic;
 
@@ -11,6 +12,11 @@ use nic::moderation::{Moderation, TimerKind};
 
 use crate::random::Random;
 use traffic::Traffic;
+
+pub use guests::GuestCase;
+
+/// When a kernel stamped a packet, in nanoseconds; its flow, as a number; bytes of its frame.
+pub type Stamp = (u64, u64, u32);
 
 /// What clumps packets though no NIC holds them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,8 +95,8 @@ impl CapturedCase {
         Self { seed, setting: Moderation { timer, rx_usecs, ..Moderation::DISABLED }, decoy: None }
     }
 
-    /// What a kernel stamps: nanoseconds, flow, bytes.
-    pub fn stamps(&self) -> Vec<(u64, u64, u32)> {
+    /// What a kernel stamps.
+    pub fn stamps(&self) -> Vec<Stamp> {
         let mut random = Random::new(self.seed);
         let arrivals = Traffic::draw(&mut random, self.decoy).arrivals(&mut random);
         stamps::taken(arrivals, self.setting, self.decoy, &mut random)
@@ -103,21 +109,7 @@ impl CapturedCase {
             clumps.add(at, flow, bytes);
         }
         let said = clumps.judge();
-        let family = match self.setting.timer {
-            TimerKind::Delay => Some(Family::Delay),
-            TimerKind::Throttle => Some(Family::Throttle),
-            TimerKind::Periodic => Some(Family::Periodic),
-            TimerKind::Adaptive => Some(Family::Adaptive),
-            _ => None,
-        };
-        let rating = match (&said, family) {
-            (Clumping::Unclear { .. }, _) => CaptureRating::CannotTell,
-            (Clumping::Held { .. }, None) => CaptureRating::Accused,
-            (Clumping::Free { .. } | Clumping::Wire { .. }, None) => CaptureRating::Right,
-            (Clumping::Held { family: None, .. }, Some(_)) => CaptureRating::NoFamily,
-            (Clumping::Held { family: said, .. }, truth) if *said == truth => CaptureRating::Right,
-            _ => CaptureRating::Wrong,
-        };
+        let rating = rating(&said, self.setting);
         let usecs = f64::from(self.setting.rx_usecs);
         let length_error = match &said {
             Clumping::Held { hold, .. } if usecs > 0.0 => Some((hold.value - usecs).abs() / usecs),
@@ -126,5 +118,24 @@ impl CapturedCase {
         let truth = self.decoy.map_or(self.setting.to_string(), |decoy| format!("{decoy:?}"));
         let is_decoy = self.decoy.is_some();
         CaptureScore { seed: self.seed, truth, is_decoy, rating, said, length_error }
+    }
+}
+
+/// How far what was said is so.
+fn rating(said: &Clumping, setting: Moderation) -> CaptureRating {
+    let family = match setting.timer {
+        TimerKind::Delay => Some(Family::Delay),
+        TimerKind::Throttle => Some(Family::Throttle),
+        TimerKind::Periodic => Some(Family::Periodic),
+        TimerKind::Adaptive => Some(Family::Adaptive),
+        _ => None,
+    };
+    match (said, family) {
+        (Clumping::Unclear { .. }, _) => CaptureRating::CannotTell,
+        (Clumping::Held { .. }, None) => CaptureRating::Accused,
+        (Clumping::Free { .. } | Clumping::Wire { .. }, None) => CaptureRating::Right,
+        (Clumping::Held { family: None, .. }, Some(_)) => CaptureRating::NoFamily,
+        (Clumping::Held { family: said, .. }, truth) if *said == truth => CaptureRating::Right,
+        _ => CaptureRating::Wrong,
     }
 }

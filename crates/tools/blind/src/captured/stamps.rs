@@ -8,8 +8,8 @@ use nic::queue::Queue;
 
 use crate::random::Random;
 
-use super::CaptureDecoy;
 use super::traffic::OffWire;
+use super::{CaptureDecoy, Stamp};
 
 /// The longest packet that merging makes.
 const MERGED: u32 = 65_000;
@@ -20,7 +20,7 @@ pub(super) fn taken(
     setting: Moderation,
     decoy: Option<CaptureDecoy>,
     random: &mut Random,
-) -> Vec<(u64, u64, u32)> {
+) -> Vec<Stamp> {
     let arrivals = match decoy {
         Some(CaptureDecoy::Medium) => aired(arrivals, random),
         _ => arrivals,
@@ -48,11 +48,7 @@ fn aired(arrivals: Vec<OffWire>, random: &mut Random) -> Vec<OffWire> {
 }
 
 /// A host that takes an interrupt after some time, and needs some for each packet.
-fn received(
-    arrivals: &[OffWire],
-    setting: Moderation,
-    random: &mut Random,
-) -> Vec<(u64, u64, u32)> {
+fn received(arrivals: &[OffWire], setting: Moderation, random: &mut Random) -> Vec<Stamp> {
     let phase = Phase((random.share() * f64::from(u32::MAX)) as u32);
     let mut queue: Queue<(u64, u32)> = Queue::in_phase(0, 4_096, setting, phase, Instant::ZERO);
     let (latency, each) = (random.between(0.8, 4.0), random.between(0.15, 0.7));
@@ -96,8 +92,8 @@ fn nanos(us: f64) -> Duration {
 }
 
 /// Packets of a flow that follow each other within a poll are one.
-fn merged(stamped: &[(u64, u64, u32)]) -> Vec<(u64, u64, u32)> {
-    let mut merged: Vec<(u64, u64, u32)> = Vec::new();
+pub(super) fn merged(stamped: &[Stamp]) -> Vec<Stamp> {
+    let mut merged: Vec<Stamp> = Vec::new();
     for (at, flow, bytes) in stamped {
         match merged.last_mut() {
             Some(last) if last.1 == *flow && at - last.0 < 15_000 && last.2 + bytes < MERGED => {

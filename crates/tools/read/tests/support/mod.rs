@@ -1,6 +1,9 @@
 //! What the fuzzer and an ordinary test do with any bytes.
 
+use std::io::Read as _;
+
 use read::archive::members;
+use read::packed::plain;
 use read::{Input, Options, ReadResult, read, screen};
 use report::terminal::Width;
 
@@ -33,6 +36,12 @@ pub(crate) fn replay(bytes: &[u8]) {
     check(&read(&[input.clone(), input], &options), &[rest, rest].concat());
     if let Ok(all) = members(rest) {
         read(&all, &options);
+    }
+    if let Ok(unpacked) = plain(rest) {
+        let mut bytes = Vec::new();
+        // What is damaged ends in an error; what came before is read.
+        let _ = unpacked.take(1 << 16).read_to_end(&mut bytes);
+        read(&[Input { name: name.into(), bytes, is_of_report, left_off: 0 }], &options);
     }
 }
 
