@@ -95,13 +95,13 @@ pub(crate) enum Command {
     /// From the wire to the application, on one screen, and for how long at most. It only reads, as
     /// any user.
     Show(ShowArgs),
-    /// The same from what you have: pasted output, logs, reports of other machines
+    /// The same from pasted output, logs and reports of other machines
     ///
     /// Output of ethtool and of tools that measure round trips, /proc/interrupts, files of TuneD,
     /// NetworkManager, systemd and others, a sosreport or a supportconfig: what each was taken for,
     /// and what follows. It opens the files and nothing else, as any user.
     Read(ReadArgs),
-    /// The same and more in a browser: paste, drop, and see the model live
+    /// Both in a browser, and the model live
     ///
     /// One file, which asks nothing of any server: what you paste or drop stays in the browser.
     /// Prints its address, and opens it where there is a desktop.

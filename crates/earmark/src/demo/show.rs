@@ -88,8 +88,8 @@ pub(super) fn machine(rows: &[Row]) -> &str {
     rows.first().map_or("", |row| &row.both.environment.machine)
 }
 
-/// The whole report.
-pub(super) fn report(demo: &Demo) -> Report {
+/// The whole report; `machine` is the option that names the hosts of the model.
+pub(super) fn report(demo: &Demo, machine: &str) -> Report {
     let all = demo.live.rows.first().or(demo.model.rows.first());
     let environment = all.map(|row| &row.both.environment);
     let live = match &demo.not_measured {
@@ -98,7 +98,15 @@ pub(super) fn report(demo: &Demo) -> Report {
             Report { title: "On this machine".into(), summary: why.clone(), ..Report::default() }
         }
     };
-    let machine = format!("{}.\n", machine(&demo.model.rows));
+    // The page knows machines by name alone, and no files.
+    let is_name = machine.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    let named = if is_name { format!("&machine={machine}") } else { String::new() };
+    let before = format!("{}.\n", self::machine(&demo.model.rows));
+    let mut model = part("In a model", before, &demo.model, &MODEL);
+    model.summary += &format!(
+        "\nTo turn its settings, and to see it packet by packet: \
+         `earmark page 'see?experiment=mixed{named}'`."
+    );
     Report {
         title: "What interrupt moderation does to latency".into(),
         subtitle:
@@ -107,7 +115,7 @@ pub(super) fn report(demo: &Demo) -> Report {
                 .into(),
         made_at: environment.map(|environment| environment.date.clone()).unwrap_or_default(),
         environment: environment.map(bench::environment::Environment::entries).unwrap_or_default(),
-        parts: vec![part("In a model", machine, &demo.model, &MODEL), live],
+        parts: vec![model, live],
         ..Report::default()
     }
 }

@@ -26,6 +26,7 @@ const FILLED: &[(&str, &str)] = &[
     ("{off}", "rx-usecs 0 rx-frames 1"),
     ("{one}", " rx-frames 1"),
     ("{names}", "rx-usecs"),
+    ("{named}", "&machine=server"),
     ("adaptive-rx off {setting}", "adaptive-rx off rx-usecs 25"),
     ("{setting}", "rx-usecs"),
     ("{key}", "rx-usecs"),
