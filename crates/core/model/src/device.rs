@@ -7,7 +7,7 @@ use nic::claim::{ClaimQueue, Claimed};
 use nic::counters::Counters;
 use nic::descriptor::Descriptor;
 use nic::headers;
-use nic::lanes::{LaneError, Lanes};
+use nic::lanes::Lanes;
 use nic::marker::Rules;
 use nic::moderation::{Interrupt, Moderation, Unseen};
 use nic::observer::Observer;
@@ -87,12 +87,25 @@ pub struct Device<O> {
     pub observer: O,
 }
 
+/// Gives each queue its part of a setting: those of lanes interrupt at once.
+fn set_queues(
+    port: &mut Port<Frame>,
+    now: Instant,
+    moderation: Moderation,
+    observer: &mut impl Observer,
+) {
+    for at in 0..port.queues().len() {
+        let moderation = moderation.of_queue(port.is_lane(at as u16));
+        port.queues_mut()[at].set_moderation(now, moderation, observer);
+    }
+}
+
 impl<O: Observer> Device<O> {
     pub(crate) fn new(
         machine: &Machine,
         (settings, costs): (&NicSettings, &Costs),
         seed: u64,
-        observer: O,
+        mut observer: O,
     ) -> Self {
         let NicSettings { moderation, ref rules, ref lanes, queues, ring, tick_seed, .. } =
             *settings;
@@ -115,7 +128,9 @@ impl<O: Observer> Device<O> {
             };
             let mut port = Port::new(settings, now);
             // Lanes that it has no queues for are refused before; without them, all are alike.
-            let _: Result<(), LaneError> = port.set_lanes(lanes.clone());
+            if port.set_lanes(lanes.clone()).is_ok() && *lanes != Lanes::NONE {
+                set_queues(&mut port, now, moderation, &mut observer);
+            }
             ReceiveSide::Port(port)
         } else {
             let queue = ClaimQueue::new(ring, moderation, own, now);
@@ -252,9 +267,7 @@ impl<O: Observer> Device<O> {
     pub(crate) fn set_moderation(&mut self, now: Instant, moderation: Moderation) {
         match &mut self.receiver {
             ReceiveSide::Port(port) => {
-                for queue in port.queues_mut() {
-                    queue.set_moderation(now, moderation, &mut self.observer);
-                }
+                set_queues(port, now, moderation, &mut self.observer);
             }
             ReceiveSide::Claims { queue, .. } => {
                 queue.set_moderation(now, moderation, &mut self.observer);

@@ -75,6 +75,20 @@ fn interrupts_are_deferred_and_suspended_as_in_guests() {
     }
 }
 
+/// What is in a lane waits for nothing, and the rest as the setting says.
+#[test]
+fn packets_of_a_lane_interrupt_at_once() {
+    let p50 = |moderation, lanes| {
+        let experiment = Experiment { moderation, lanes, ..Experiment::default() };
+        let latency = experiment.play(&asked(1_000)).1[0].distribution(Timing::Latency);
+        latency.quantile_ns(500)
+    };
+    let at_once = p50("disabled", None);
+    assert_eq!(p50("lane:75", Some("tcp-port=7000")), at_once);
+    assert_eq!(p50("lane:75", Some("tcp-port=7001")), p50("delay:75", None));
+    assert!(p50("delay:75", None) > at_once + 140_000);
+}
+
 /// A thread that never sleeps has a core for itself; one that sleeps pays for each wake-up.
 #[test]
 fn threads_that_poll_cost_a_core_or_a_wake_up() {

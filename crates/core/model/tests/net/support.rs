@@ -9,6 +9,7 @@ use model::stack::driver::WorkloadDriver;
 use model::stack::net::{Binding, NetStack, ProgramSpec, stacks};
 use model::world::{Settings, Simulation};
 use network::link::LinkSettings;
+use nic::lanes::Lanes;
 use workload::{
     Framing, MemcachedServer, Record, RrServerSpec, Transport, Window, Workload, WorkloadSpec,
 };
@@ -51,6 +52,8 @@ pub(crate) fn memcached(host: usize, port: u16) -> Part {
 pub(crate) struct Experiment {
     pub(crate) machine: Machine,
     pub(crate) moderation: &'static str,
+    /// Rules of lanes; with them, NICs have two queues.
+    pub(crate) lanes: Option<&'static str>,
     pub(crate) faults: LinkSettings,
     pub(crate) switch_queue: usize,
     pub(crate) hosts: usize,
@@ -69,6 +72,7 @@ impl Default for Experiment {
         Self {
             machine: Machine::named("ideal").unwrap(),
             moderation: "disabled",
+            lanes: None,
             faults: LinkSettings::default(),
             switch_queue: 256,
             hosts: 2,
@@ -98,8 +102,12 @@ impl Experiment {
             }
         };
         let programs = parts.iter().enumerate().map(program).collect();
-        let nic =
-            NicSettings { moderation: self.moderation.parse().unwrap(), ..NicSettings::default() };
+        let nic = NicSettings {
+            moderation: self.moderation.parse().unwrap(),
+            lanes: self.lanes.map_or(Lanes::NONE, |lanes| lanes.parse().unwrap()),
+            queues: if self.lanes.is_some() { 2 } else { 1 },
+            ..NicSettings::default()
+        };
         let costs: Costs = self.machine.constants.costs;
         let settings = Settings {
             machine: self.machine.clone(),
