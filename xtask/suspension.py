@@ -37,7 +37,8 @@ def sh(*words, **more):
 def library():
     beside = os.path.dirname(os.path.realpath(shutil.which("earmark")))
     places = [os.path.join(beside, it, "libearmark_poll.so") for it in (".", "deps")]
-    return next(place for place in places if os.path.exists(place))
+    found = [place for place in places if os.path.exists(place)]
+    return found[0] if found else sys.exit("no libearmark-poll.so; run: cargo build -p earmark-preload")
 
 
 def server(kind, directory):
