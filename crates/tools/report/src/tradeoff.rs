@@ -39,9 +39,10 @@ enum Cost {
 }
 
 impl Cost {
-    /// The load of the host, if all points have it.
+    /// The load of the host, if all points have it, and it is not nothing for all.
     fn of(points: &[TradeoffPoint]) -> Self {
-        let has_load = !points.is_empty() && points.iter().all(|point| point.host_busy.is_some());
+        let has_load = points.iter().all(|point| point.host_busy.is_some())
+            && points.iter().any(|point| point.host_busy > Some(0.0));
         if has_load { Self::HostBusy } else { Self::Interrupts }
     }
 

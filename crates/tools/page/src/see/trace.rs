@@ -188,7 +188,8 @@ impl Trace {
 
     /// A row for each core that does something.
     fn cores(&self, host: usize, trace: &HostTrace) -> Vec<TimelineRow> {
-        let mut used: Vec<usize> = trace.cores.iter().map(|span| span.core).collect();
+        let busy = trace.cores.iter().filter(|span| span.ended > span.begun);
+        let mut used: Vec<usize> = busy.map(|span| span.core).collect();
         used.sort_unstable();
         used.dedup();
         let row = |core: usize| {
