@@ -165,11 +165,11 @@ impl CaptureSession {
         let prediction = sink.0.finish().map_err(|error| format!("{what}: {error}"))?;
         let report = forecast::report(&options.name, &prediction);
         let markup = report::fragment(&report).map_err(|error| error.to_string())?;
-        let prediction = report::json::value(&prediction).map_err(|error| error.to_string())?;
+        let json = report::json::text(&prediction).map_err(|error| error.to_string())?;
         Ok(json!({
             "command": options.command(),
             "markup": markup,
-            "prediction": prediction,
+            "json": json,
         }))
     }
 

@@ -10,12 +10,12 @@ interface Answer {
   command: string;
   markup: string;
   /** What the command prints with --json. */
-  prediction: unknown;
+  json: string;
 }
 
 /** Every field is an option of the command, by its name; empty, it is as usual. */
 const OPTIONS: [name: string, label: string, hint: string, choices?: string[]][] = [
-  ["compare", "Settings", "as delay:20,throttle:50,adaptive,marked:75; without any, six usual ones"],
+  ["compare", "Settings", "as delay:20, throttle:50, marked:75; without any, six usual ones"],
   ["grid", "Search a grid", "of rx-usecs and rx-frames", ["delay", "throttle", "periodic", "none"]],
   ["by", "List holds by", "", ["port", "flow", "dscp", "rule"]],
   ["mark", "Marks", "rules, as udp-port=123; without any, rules are proposed"],
@@ -40,7 +40,7 @@ function control(name: string, choices: string[] | undefined): Input {
 export function drop(place: HTMLElement): Panel {
   const engine = new Engine();
   let capture: File | undefined;
-  let prediction: unknown;
+  let json = "";
   /** Of two runs the later counts. */
   let run = 0;
 
@@ -77,7 +77,7 @@ export function drop(place: HTMLElement): Panel {
         (done, of) => { bar.value = of ? done / of : 1; });
       put(answer, said.markup);
       command.textContent = said.command;
-      prediction = said.prediction;
+      json = said.json;
       [command, save].forEach((it) => { it.hidden = false; });
       const seconds = ((performance.now() - started) / 1000).toFixed(1);
       status.textContent = `${(size / 1e6).toFixed(1)} MB in ${seconds} s. On a machine:`;
@@ -90,7 +90,7 @@ export function drop(place: HTMLElement): Panel {
     work.hidden = true;
   };
   const download = () => {
-    const url = URL.createObjectURL(new Blob([JSON.stringify(prediction, null, 2)]));
+    const url = URL.createObjectURL(new Blob([`${json}\n`]));
     el("a", { href: url, download: `${capture?.name ?? "capture"}.json` }).click();
     setTimeout(() => URL.revokeObjectURL(url), 60_000);
   };
