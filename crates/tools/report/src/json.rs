@@ -6,7 +6,6 @@ use anyhow::Result;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::outln;
 
@@ -26,11 +25,6 @@ impl<'a, T: Serialize> Envelope<'a, T> {
     fn of(fields: &'a T) -> Self {
         Self { schema_version: SCHEMA_VERSION, fields }
     }
-}
-
-/// An object as a value.
-pub fn value(fields: &impl Serialize) -> Result<Value> {
-    Ok(serde_json::to_value(Envelope::of(fields))?)
 }
 
 /// An object in many lines.
@@ -65,6 +59,7 @@ pub fn schema<T: JsonSchema + 'static>() -> Schema {
 #[cfg(any(test, feature = "checks"))]
 pub mod checks {
     use super::*;
+    use serde_json::Value;
 
     /// An object of these fields is one of their schema: it has all that is required, and nothing
     /// that is not described.
