@@ -26,13 +26,8 @@ const INFER: [&str; 1] = ["earmark-infer"];
 
 /// What has records of devices and says what they mean, predictions, and experiments in the model:
 /// in a browser as well.
-const RECORDS: [&str; 5] = [
-    "earmark-device",
-    "earmark-show",
-    "earmark-read",
-    "earmark-forecast",
-    "earmark-bench",
-];
+const RECORDS: [&str; 5] =
+    ["earmark-device", "earmark-show", "earmark-read", "earmark-forecast", "earmark-bench"];
 
 /// What is checked for which targets beside this machine's: the pure crates for machines without an
 /// operating system and for browsers, the command for the C library of the tarball.

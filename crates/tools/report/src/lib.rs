@@ -59,7 +59,7 @@ pub struct Report {
     pub tradeoff: TradeoffChart,
     /// Name and value of what a reader needs to judge or repeat the measurement.
     pub environment: Vec<(String, String)>,
-    /// Its latencies are holds of packets, and not round trips.
+    /// Whether times are holds of packets; else they are round trips.
     pub is_of_holds: bool,
     /// Other measurements, below its own: each a chapter, of its title, its summary, and what it
     /// shows.

@@ -5,27 +5,34 @@ use askama::Template;
 use super::terminal::prose;
 use super::{Cell, Emphasis, Palette, Report, Table, tradeoff};
 
-const TRADEOFF: &str = "Each point is one setting of the NIC: further left, the host is interrupted \
-    less often; further down, a round trip is faster. Holding back every packet alike pays for fewer \
-    interrupts with latency; the shaded corner is where both are low.";
+/// What a page says of its times.
+struct Words {
+    tradeoff: &'static str,
+    numbers: &'static str,
+    footer: &'static str,
+}
 
-const NUMBERS: &str = "One row for each setting. p50 is the median round trip, p99 what one in a \
-    hundred exceeds; packets per interrupt says how much work the host gets done for each \
-    interruption.";
+const ROUND_TRIPS: Words = Words {
+    tradeoff: "Each point is one setting of the NIC: further left, the host is interrupted less \
+        often; further down, a round trip is faster. Holding back every packet alike pays for fewer \
+        interrupts with latency; the shaded corner is where both are low.",
+    numbers: "One row for each setting. p50 is the median round trip, p99 what one in a hundred \
+        exceeds; packets per interrupt says how much work the host gets done for each interruption.",
+    footer: "Latencies are round trips as the client saw them. Point at a point for its numbers.",
+};
 
-const TRADEOFF_OF_HOLDS: &str = "Each point is one setting of the NIC: further left, the host is \
-    interrupted less often; further down, packets wait less. The shaded corner is where both are low.";
-
-const NUMBERS_OF_HOLDS: &str = "One row for each setting. A hold is how long the NIC keeps a packet \
-    before it interrupts: p50 is the median, p99 what one in a hundred exceeds.";
+const HOLDS: Words = Words {
+    tradeoff: "Each point is one setting of the NIC: further left, the host is interrupted less \
+        often; further down, packets wait less. Holding back every packet alike pays for fewer \
+        interrupts with waiting; the shaded corner is where both are low.",
+    numbers: "One row for each setting. p50 is the median hold of a packet, p99 what one in a \
+        hundred exceeds; packets each says how many an interrupt reports.",
+    footer: "A hold is the time from a packet's arrival to its interrupt. Point at a point for its \
+        numbers.",
+};
 
 const LATENCY: &str = "A curve shows which share of round trips was done after how long: the \
     further left, the faster, and the steeper, the more alike.";
-
-const FOOTER_OF_HOLDS: &str = "Point at a point for its numbers.";
-
-const FOOTER: &str = "Latencies are round trips as the client saw them. Point at a point for its \
-    numbers.";
 
 /// A page of chapters. Empty parts are left out.
 #[derive(Clone, Debug, Default)]
@@ -99,7 +106,7 @@ pub fn render(report: &Report) -> Result<String, askama::Error> {
         summary: report.summary.clone(),
         chapters,
         environment: report.environment.clone(),
-        footer: if report.is_of_holds { FOOTER_OF_HOLDS } else { FOOTER }.into(),
+        footer: words_of(report).footer.into(),
     };
     Page { document: &document, palette: Some(&palette) }.render()
 }
@@ -122,6 +129,10 @@ fn all_chapters(report: &Report, palette: &Palette) -> Vec<Chapter> {
     chapters
 }
 
+fn words_of(report: &Report) -> &'static Words {
+    if report.is_of_holds { &HOLDS } else { &ROUND_TRIPS }
+}
+
 /// What a report shows itself, without its parts.
 fn chapters(report: &Report, palette: &Palette) -> Vec<Chapter> {
     let chapter = |title: &str, note: &str, figures| Chapter {
@@ -139,13 +150,12 @@ fn chapters(report: &Report, palette: &Palette) -> Vec<Chapter> {
     let tradeoff = tradeoff.map(|it| figure(&it.title, &it.note, tradeoff::svg(it, palette)));
     let curves = report.latency.iter();
     let curves = curves.map(|it| Figure { svg: it.inline(), ..Figure::default() });
-    let (of_tradeoff, of_numbers) = match report.is_of_holds {
-        true => (TRADEOFF_OF_HOLDS, NUMBERS_OF_HOLDS),
-        false => (TRADEOFF, NUMBERS),
-    };
     let chapters = [
-        chapter("The trade-off", of_tradeoff, tradeoff.into_iter().collect()),
-        Chapter { table: report.table.clone(), ..chapter("The numbers", of_numbers, Vec::new()) },
+        chapter("The trade-off", words_of(report).tradeoff, tradeoff.into_iter().collect()),
+        Chapter {
+            table: report.table.clone(),
+            ..chapter("The numbers", words_of(report).numbers, Vec::new())
+        },
         chapter("How late is a round trip?", LATENCY, curves.collect()),
     ];
     let has_any = |it: &Chapter| !it.figures.is_empty() || !it.table.rows.is_empty();
@@ -298,6 +308,16 @@ mod tests {
         let places = headings.map(|heading| page.find(heading).expect(heading));
         assert!(places.is_sorted() && count(&page, "<h3>The numbers</h3>") == 2, "{places:?}");
         assert_eq!((count(&page, "<figure"), count(&page, "<table")), (4, 2));
+    }
+
+    #[test]
+    fn a_part_of_a_table_alone_has_one_heading_and_holds_have_their_words() {
+        let part = Report { title: "who waits".into(), ..full("a text") };
+        let part = Report { latency: None, tradeoff: TradeoffChart::default(), ..part };
+        let whole = Report { is_of_holds: true, parts: vec![part], ..full("a text") };
+        let page = render(&whole).unwrap();
+        assert_eq!((count(&page, "<h2>who waits</h2>"), count(&page, "The numbers")), (1, 1));
+        assert!(page.contains("median hold of a packet") && !page.contains("median round trip"));
     }
 
     #[test]

@@ -80,11 +80,9 @@ impl Recommendation {
                 headers,
                 rows: self.trials.iter().enumerate().map(row).collect(),
             },
-            latency: None,
             tradeoff: self.tradeoff(),
             environment: environment.entries(),
-            is_of_holds: false,
-            parts: Vec::new(),
+            ..Report::default()
         }
     }
 
