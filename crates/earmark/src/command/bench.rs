@@ -13,7 +13,7 @@ use bench::compare::{self, Comparison};
 use bench::histogram;
 use bench::scenario::{Run, Scenario};
 use bench::slice::MissingProgram;
-use bench::turns::Turns;
+use bench::turns::{Played, Turns};
 use bench::world::WorldKind;
 use report::progress::Progress;
 use report::terminal::Width;
@@ -47,21 +47,27 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     let caller = Terminal(&progress);
     let open = |(run, turns): (&Run, &Turns<'_>)| worlds::open(turns.world(), &run.nic, privilege);
     if let Some(shard) = args.shard.shard {
-        let mut played = Vec::new();
+        let (mut played, mut left_out) = (Vec::new(), Vec::new());
         for (run, turns) in runs.iter().zip(&turns) {
-            played.push(turns.play(shard, || open((run, turns)), &caller)?);
+            played.push(match turns.play(shard, || open((run, turns)), &caller) {
+                Err(error) if runs.len() > 1 && error.is::<MissingProgram>() => {
+                    left_out.push(leave_out(run, &format!("{error:#}")));
+                    Played { left_out: Some(format!("{error:#}")), ..Played::default() }
+                }
+                played => played?,
+            });
             // Half of a shard is none.
             ctrl_c::check()?;
         }
         let cases = turns.iter().map(Turns::cases).sum();
-        return print_shard(shard, inputs, cases, &PlayedRuns(played));
+        print_shard(shard, inputs, cases, &PlayedRuns(played))?;
+        return all_was_played(&left_out);
     }
     let (mut outcomes, mut left_out) = (Vec::new(), Vec::new());
     for each in runs.iter().zip(&turns) {
         let comparison = match compare::run(each.1, open(each)?, &caller) {
             Err(error) if runs.len() > 1 && error.is::<MissingProgram>() => {
-                left_out.push(format!("{} is left out: {error:#}", each.0.experiment.name()));
-                errln!("{}\n", left_out.last().map_or("", String::as_str));
+                left_out.push(leave_out(each.0, &format!("{error:#}")));
                 continue;
             }
             comparison => comparison?,
@@ -81,6 +87,17 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
         (true, None) => outcomes.iter().try_for_each(json::print)?,
         (true, Some(_)) => json::print(&Outcomes::new(args, outcomes))?,
     }
+    all_was_played(&left_out)
+}
+
+/// Says that an experiment is left out; the sentence.
+fn leave_out(run: &Run, why: &str) -> String {
+    let text = format!("{} is left out: {why}", run.experiment.name());
+    errln!("{text}\n");
+    text
+}
+
+fn all_was_played(left_out: &[String]) -> Result<()> {
     ensure!(left_out.is_empty(), "not all was played: {}", left_out.join("; "));
     Ok(())
 }
@@ -96,9 +113,16 @@ pub(crate) fn merge(of: &BenchArgs, merging: &Merging<'_>, output: &BenchOutput)
     let runs = runs(of, &merged.sweep.inputs)?;
     let turns = Turns::of_runs(&runs, of.world)?;
     let played = PlayedRuns::merge(&turns, merged)?;
+    let left_out: Vec<String> = runs
+        .iter()
+        .zip(&played)
+        .filter_map(|(run, played)| Some(leave_out(run, played.left_out.as_deref()?)))
+        .collect();
     let all = turns.iter().zip(played);
-    // An experiment of which all shards are missing has no result.
-    let some = all.filter(|(_, played)| partial.is_none() || !played.cases.is_empty());
+    // An experiment of which all shards are missing, or that one has left out, has no result.
+    let some = all.filter(|(_, played)| {
+        played.left_out.is_none() && (partial.is_none() || !played.cases.is_empty())
+    });
     let outcomes: Vec<_> =
         some.map(|(turns, played)| compare::of(turns, played)).collect::<Result<_>>()?;
     outcomes.iter().try_for_each(|comparison| draw(comparison, output))?;
@@ -110,7 +134,8 @@ pub(crate) fn merge(of: &BenchArgs, merging: &Merging<'_>, output: &BenchOutput)
         }
         Some(_) => {
             let outcomes = Outcomes::new(of, outcomes);
-            merging.finish(&outcomes, partial.as_ref(), || show(&outcomes.outcomes))
+            merging.finish(&outcomes, partial.as_ref(), || show(&outcomes.outcomes))?;
+            all_was_played(&left_out)
         }
     }
 }

@@ -248,4 +248,21 @@ fn an_experiment_whose_program_is_not_installed_is_left_out_and_the_others_are_p
     let outcomes = ended.printed_json()["outcomes"].take();
     assert_eq!(outcomes.as_array().unwrap().len(), 1, "{outcomes}");
     assert_eq!(outcomes[0]["experiment"], "tcp-rr");
+
+    // Shards leave it out as well, and so does what is made of them.
+    let shards = ["1/2", "2/2"].map(|shard| {
+        let mut command = Command::new("env");
+        let options = ["--duration", "0.1", "--rounds", "2", "--name", &name];
+        let options = [&options[..], &["--json", "--shard", shard]].concat();
+        command.args([nowhere.as_str(), EARMARK, "bench", "--scenario", &scenario]).args(options);
+        let ended = output(&mut command);
+        assert_eq!(ended.code, 1, "{ended:?}");
+        has(&ended.stderr, &words);
+        directory.write(&shard.replace('/', "of"), &ended.stdout)
+    });
+    let ended = output(Command::new(EARMARK).args(["merge", "--json"]).args(&shards));
+    assert_eq!(ended.code, 1, "{ended:?}");
+    has(&ended.stderr, &words);
+    let outcomes = ended.printed_json()["outcomes"].take();
+    assert_eq!(outcomes.as_array().unwrap().len(), 1, "{outcomes}");
 }

@@ -69,6 +69,9 @@ pub struct Played {
     /// The user has ended it before all were played.
     #[serde(skip)]
     pub is_cut: bool,
+    /// Why it was not played, where a program is missing: it has no case then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<String>,
 }
 
 /// What came of a case.
@@ -181,7 +184,7 @@ impl<'a> Turns<'a> {
         let environment = Some(world.environment().clone());
         world.finish()?;
         let (wall_s, is_cut) = (caller.seconds() - started, caller.check().is_err());
-        Ok(Played { environment, wall_s, cases, is_cut })
+        Ok(Played { environment, wall_s, cases, is_cut, left_out: None })
     }
 
     /// Plays the turns of one case, as far as `caller` lets it.
@@ -234,7 +237,12 @@ impl<'a> Turns<'a> {
         for (shard, played) in shards {
             self.check(shard, &played)?;
             merged.wall_s += played.wall_s;
+            merged.left_out = merged.left_out.or_else(|| played.left_out.clone());
             parts.push(played);
+        }
+        // What one host has not played is not the same experiment on the others.
+        if merged.left_out.is_some() {
+            return Ok(merged);
         }
         parts.retain(|played| !played.cases.is_empty());
         // The one that played the first case says when it began.
@@ -260,6 +268,9 @@ impl<'a> Turns<'a> {
 
     /// Refuses what a shard of this cannot have played.
     fn check(&self, shard: Shard, played: &Played) -> Result<()> {
+        if played.left_out.is_some() && played.cases.is_empty() {
+            return Ok(());
+        }
         let numbers = played.cases.iter().map(|case| case.case);
         let is_whole = numbers.eq(self.cases_of(shard))
             && played.cases.iter().all(|case| case.turns.len() == self.turns_of_case())
@@ -278,7 +289,8 @@ impl Played {
     /// Whether a shard that is run once more may return `other`.
     pub fn repeats(&self, other: &Self) -> bool {
         let worlds = self.environment.as_ref().zip(other.environment.as_ref());
-        self.cases == other.cases && worlds.is_none_or(|(one, two)| one.difference(two).is_none())
+        let is_same = self.cases == other.cases && self.left_out == other.left_out;
+        is_same && worlds.is_none_or(|(one, two)| one.difference(two).is_none())
     }
 }
 
