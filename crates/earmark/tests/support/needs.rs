@@ -18,7 +18,7 @@ macro_rules! needs {
 pub(crate) use needs;
 
 /// Debian's packages of programs that are called otherwise.
-const PACKAGES: [(&str, &str); 18] = [
+const PACKAGES: [(&str, &str); 19] = [
     ("NetworkManager", "network-manager"),
     ("ansible-playbook", "ansible-core"),
     ("chronyd", "chrony"),
@@ -35,6 +35,7 @@ const PACKAGES: [(&str, &str); 18] = [
     ("promtool", "prometheus"),
     ("setpriv", "util-linux"),
     ("srun", "slurm-client"),
+    ("sysctl", "procps"),
     ("udevadm", "udev"),
     ("unshare", "util-linux"),
 ];
