@@ -22,7 +22,8 @@ pub enum FlowError {
     /// The kernel does not describe its types.
     #[error(
         "this kernel gives no BTF (/sys/kernel/btf/vmlinux is missing; CONFIG_DEBUG_INFO_BTF), \
-         without which requests cannot be followed"
+         without which requests cannot be followed; guests of a lab have none (User-Mode Linux): \
+         type it on this machine, or on hosts of a lab without --hosts uml"
     )]
     NoTypes,
     /// The description of the kernel's types cannot be read.
