@@ -49,6 +49,7 @@ pub(super) fn feed(
     ctrl_c::watch().context("take signals")?;
     let (begun, mut looked) = (Instant::now(), Instant::now());
     let (mut bytes, mut captured) = (header(), Captured::default());
+    let mut begin = bytes.len();
     let mut buffer = [0; KEPT];
     while begun.elapsed() < lasts {
         match socket.receive_packet(&mut buffer) {
@@ -57,6 +58,10 @@ pub(super) fn feed(
                 captured.hardware += u64::from(stamps.hardware.is_some());
                 // The clock of the NIC is its own: one of the two is taken for all packets.
                 let is_hardware = captured.hardware > 0;
+                if captured.hardware == 1 && stamps.hardware.is_some() {
+                    // Those before it have stamps of the other clock.
+                    bytes.truncate(begin);
+                }
                 let stamp = if is_hardware { stamps.hardware } else { stamps.software };
                 let kept = &buffer[..length.min(KEPT)];
                 if let Some(at) = stamp {
@@ -72,6 +77,7 @@ pub(super) fn feed(
         }
         if bytes.len() >= PIECE {
             pass_on(&mut bytes, file.as_mut(), session)?;
+            begin = 0;
         }
         if looked.elapsed() > LOOK_EVERY {
             looked = Instant::now();
