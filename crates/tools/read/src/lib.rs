@@ -10,7 +10,8 @@
 //! read those of this machine. Round trips have rules of their own (`round_trips`).
 //!
 //! What is not recognised is said and counted. Texts are streamed, some megabytes at a time
-//! (`stream`), and what is kept of them is bounded. It builds for `wasm32-unknown-unknown`: no files, no clock.
+//! (`stream`), and what is kept of them is bounded. It builds for `wasm32-unknown-unknown`: no
+//! files, no clock.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]

@@ -6,7 +6,7 @@ use crate::answer::Taken;
 use crate::block::Cutter;
 use crate::gather::{ReadSession, taken};
 use crate::kind::InputKind;
-use crate::round_trips::{Column, figures};
+use crate::round_trips::{NumberColumn, figures};
 use crate::text::clean_lines;
 use crate::unknown::{EXPECTED, is_capture};
 
@@ -45,7 +45,7 @@ impl<R: BufRead> Pieces<R> {
 struct OtherText {
     /// Lines in parts that are not empty.
     lines: usize,
-    column: Column,
+    column: NumberColumn,
     /// Those of the first piece: figures are looked for in them.
     first: Vec<String>,
 }

@@ -1,8 +1,8 @@
 //! `ethtool -c`: a line for each parameter, and the switches two in a line.
 //!
 //! Since 5.7 (netlink) what a driver lacks is `n/a`. Since Linux 6.11 the profiles of DIM follow, a
-//! step in a line (Documentation/networking/net_dim.rst). Before (ioctl) all 22 parameters of that time
-//! were printed, and what a driver lacked was 0.
+//! step in a line (Documentation/networking/net_dim.rst). Before (ioctl) all 22 parameters of that
+//! time were printed, and what a driver lacked was 0.
 
 use device::ethtool::{Coalesce, Parameter, ProfileStep, QueueCoalesce, parse_legacy, word_of};
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::kind::InputKind;
 
-pub(crate) use prose::{Column, figures};
+pub(crate) use prose::{NumberColumn, figures};
 use samples::Samples;
 pub use verdict::RoundTripBounds;
 pub(crate) use verdict::{Beside, verdict};
@@ -120,8 +120,8 @@ impl RoundTrips {
     }
 }
 
-/// The series of a part, not [complete](RoundTrips::complete), and how many of its lines say nothing.
-/// `None`: there is no round trip.
+/// The series of a part, not yet [complete](RoundTrips::complete), and how many of its lines say
+/// nothing. `None`: there is no round trip.
 pub(crate) fn read(kind: InputKind, lines: &[String]) -> Option<(Vec<RoundTrips>, usize)> {
     let (series, unread) = match kind {
         InputKind::Ping => ping::read(lines),

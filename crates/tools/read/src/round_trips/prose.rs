@@ -10,19 +10,19 @@ use super::{RoundTrips, micros};
 const LEAST: u64 = 3;
 
 /// A column of numbers, one a line, with a unit or in microseconds.
-pub(crate) struct Column {
+pub(crate) struct NumberColumn {
     series: RoundTrips,
     /// Lines that are no number.
     unread: u64,
 }
 
-impl Default for Column {
+impl Default for NumberColumn {
     fn default() -> Self {
         Self { series: RoundTrips::of("column", None), unread: 0 }
     }
 }
 
-impl Column {
+impl NumberColumn {
     /// Takes further lines of a text.
     pub(crate) fn add(&mut self, lines: &[String]) {
         for line in lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()) {
