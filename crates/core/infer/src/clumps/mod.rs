@@ -24,11 +24,11 @@
 //! - of an adaptive setting, there are several edges, each in stretches of its own ([`levels`]).
 //!
 //! Where senders keep to a pace of their own ([`pace`]), a delay's distances may be as sharp as a
-//! throttle's, and the family stays open. Where the edge is not sharp, as behind Wi-Fi, where one flow is nearly all there is, or where
-//! the wire was full, which has distances of its own, nothing is said of a family. See Prasad,
-//! Jain and Dovrolis, "Effects of interrupt coalescence on network measurements", PAM 2004, for
-//! what the clumps do to measurements of one flow, and how bursts at the rate of a host betray
-//! them.
+//! throttle's, and the family stays open. Where the edge is not sharp, as behind Wi-Fi, where one
+//! flow is nearly all there is, or where the wire was full, which has distances of its own, nothing
+//! is said of a family. See Prasad, Jain and Dovrolis, "Effects of interrupt coalescence on network
+//! measurements", PAM 2004, for what the clumps do to measurements of one flow, and how bursts at
+//! the rate of a host betray them.
 
 mod edge;
 mod judge;

@@ -25,7 +25,7 @@ const MULTIPLES: f64 = 8.0;
 pub(super) struct Pace {
     /// Whether paced flows shape the distances.
     pub(super) is_shaping: bool,
-    /// Mean distances of the paced flows, in nanoseconds.
+    /// Mean distances of flows that are paced, or may be, in nanoseconds.
     distances: Vec<f64>,
 }
 
@@ -36,8 +36,8 @@ impl Pace {
         let whole = last.begin.saturating_sub(first.begin) as f64;
         let all = whole / clumps.len() as f64;
         let packets = clumps.iter().map(|clump| (clump.begin, clump.packets));
-        let mut pace = Self::default();
-        pace.is_shaping = is_paced(packets, LENGTH * all.max(edge_ns), first.begin);
+        let is_shaping = is_paced(packets, LENGTH * all.max(edge_ns), first.begin);
+        let mut pace = Self { is_shaping, distances: Vec::new() };
         let (mut paced, mut count) = (0, 0);
         for flow in 1..=MAX_FLOWS as u8 + 1 {
             let its = || clumps.iter().filter(|clump| clump.has(flow));
@@ -47,13 +47,12 @@ impl Pace {
                 continue;
             }
             let distance = whole / seen as f64;
-            // A flow that is in most clumps is seen at the pace of the holds.
-            let is_sparse = distance > 3.0 * edge_ns;
+            // A flow that is in most clumps is seen at the pace of the holds, whatever its own is.
+            let is_dense = distance <= 3.0 * edge_ns;
             let seen_at = its().map(|clump| (clump.begin, 1));
-            if is_sparse && is_paced(seen_at, LENGTH * distance, first.begin) {
-                paced += seen;
-                pace.distances.push(distance);
-            } else if pace.is_shaping {
+            let is_paced = !is_dense && is_paced(seen_at, LENGTH * distance, first.begin);
+            paced += if is_paced { seen } else { 0 };
+            if is_paced || pace.is_shaping || is_dense && distance > 1.5 * edge_ns {
                 pace.distances.push(distance);
             }
         }
@@ -63,11 +62,10 @@ impl Pace {
 
     /// Whether one of the flows comes at a whole number of ticks.
     pub(super) fn is_of(&self, tick_ns: f64, slack_ns: f64) -> bool {
-        self.is_shaping
-            && self.distances.iter().any(|distance| {
-                let times = (distance / tick_ns).round();
-                (1.0..=MULTIPLES).contains(&times) && (distance - times * tick_ns).abs() <= slack_ns
-            })
+        self.distances.iter().any(|distance| {
+            let times = (distance / tick_ns).round();
+            (1.0..=MULTIPLES).contains(&times) && (distance - times * tick_ns).abs() <= slack_ns
+        })
     }
 }
 
@@ -99,7 +97,7 @@ mod tests {
 
     fn clumps(distance: impl FnMut() -> u64) -> Vec<Clump> {
         let mut begin = 0;
-        let times = std::iter::repeat_with(distance).take(2_000);
+        let times = core::iter::repeat_with(distance).take(2_000);
         let clump = |distance| {
             begin += distance;
             Clump { begin, end: begin, packets: 1, long: 0, bytes: 66, flows: [1, 0, 0, 0] }
@@ -108,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn paced_senders_are_told_from_independent_ones() {
+    fn paced_senders_are_not_independent_ones() {
         let mut random = Prng::new(1);
         let paced = Pace::of(&clumps(|| 200_000), 40_000.0);
         assert!(paced.is_shaping);

@@ -50,7 +50,7 @@ impl GuestCase {
         self.setting == Moderation::DISABLED
     }
 
-    /// The secret.
+    /// The setting, or the decoy, in words.
     pub fn truth(&self) -> String {
         if self.is_merged { "disabled, merged".into() } else { self.setting.to_string() }
     }
