@@ -3,14 +3,9 @@
 use anyhow::{Context, Result};
 use base::time::Duration;
 use network::link::LinkSettings;
-use nic::marker::Rules;
+use nic::marker::{Rules, USUAL_RULES};
 
 use crate::options::{NicOptions, Text};
-
-/// Which packets are marked where the user does not say: those of MX that ask for it, and short
-/// pushed TCP segments, which is what requests and answers look like, and bulk data and
-/// acknowledgements do not.
-pub const USUAL_RULES: &str = "mx, tcp-psh & length<=512";
 
 /// The marking rules that `options` name, or the usual ones.
 pub fn rules(options: &NicOptions) -> Result<Rules> {
