@@ -1,5 +1,5 @@
 //! What an MPI's messages cost over Earmark, over its own TCP, over UCX's, and over libfabric's
-//! `tcp;ofi_rxm` and `udp;ofi_rxd`: on two hosts joined by a veth; first without offloads, so that
+//! `tcp;ofi_rxm`: on two hosts joined by a veth; first without offloads, so that
 //! every frame is one of Ethernet, then as a veth is, which passes on 64 KiB of TCP or of datagrams
 //! as one, as NICs do that take them apart by themselves. Or, with `within-host`, between two ranks
 //! on one host, over Earmark and over the MPI's own shared memory, and between two programs of
@@ -11,8 +11,8 @@
 //! ```
 //!
 //! All nets have their turn in each of `N` rounds; each rank has a core. `WHAT` may name some of
-//! the figures. Figures and ratios are those of `turns.rs`. On a machine that does other work, start
-//! it by `nice -n -10`. It needs root, Open MPI, hpcc for `random-access`, and ethtool.
+//! the figures. Figures and ratios are those of `turns.rs`. `xtask/benches.toml` has how to start it
+//! on a machine that does other work. It needs root, Open MPI, hpcc for `random-access`, and ethtool.
 
 #[path = "../../tests/programs/hosts.rs"]
 mod hosts;
@@ -33,13 +33,12 @@ use serde_json::{Value, json};
 use turns::Turns;
 
 /// What takes turns: a name, the net, and the port of Earmark.
-const NETS: [(&str, Net, &str); 6] = [
+const NETS: [(&str, Net, &str); 5] = [
     ("earmark packet+tcp", Net::Earmark, "packet:eth0+tcp"),
     ("earmark packet", Net::Earmark, "packet:eth0"),
     ("tcp", Net::Tcp, ""),
     ("ucx tcp", Net::Ucx, ""),
     ("tcp;ofi_rxm", Net::Rxm, ""),
-    ("udp;ofi_rxd", Net::Rxd, ""),
 ];
 
 const NETS_WITHIN_HOST: [(&str, Net); 2] = [("earmark", Net::Earmark), ("vader", Net::Vader)];

@@ -68,9 +68,6 @@ impl Hosts {
     }
 
     /// What enters a host, what MPI's launchers take for `ssh`, and what gives a rank a core.
-    ///
-    /// The kernel may schedule sessions as groups, each with a niceness of its own (`sched(7)`,
-    /// autogroups), and launchers make sessions: a rank gives its own to its session.
     fn scripts(&self) {
         let [a, b] = [0, 1].map(|host| self.holders[host].id());
         let enter = format!(
@@ -82,7 +79,7 @@ impl Hosts {
              exec {} \"$host\" sh -c \"$*\"\n",
             self.path("enter").display()
         );
-        let pin = "#!/bin/sh\nnice 2>/dev/null >/proc/self/autogroup\nexec taskset -c $((${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}} % $(nproc)))\
+        let pin = "#!/bin/sh\nexec taskset -c $((${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}} % $(nproc)))\
                    \x20\"$@\"\n";
         for (name, text) in [("enter", enter), ("rsh", rsh), ("pin", pin.to_owned())] {
             // By a process of its own: what this one writes, a child that another thread has just

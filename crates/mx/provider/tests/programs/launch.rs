@@ -122,9 +122,6 @@ pub(crate) enum Net {
     /// libfabric's `tcp;ofi_rxm`: messages over connections.
     #[allow(dead_code, reason = "the figures compare")]
     Rxm,
-    /// libfabric's `udp;ofi_rxd`: datagrams, made reliable in user space.
-    #[allow(dead_code, reason = "the figures compare")]
-    Rxd,
 }
 
 impl Net {
@@ -132,7 +129,6 @@ impl Net {
         let provider = match self {
             Self::Earmark => "earmark",
             Self::Tcp | Self::Rxm | Self::Vader | Self::Ucx => "tcp",
-            Self::Rxd => "udp",
         };
         match (kind, self) {
             (MpiImplementation::Mpich, _) => {
