@@ -10,9 +10,10 @@
  *
  * What is measured is that of the OSU micro-benchmarks of these names (rate: osu_mbw_mr).
  *
- * Before and after each figure the ranks pass a cache line to and fro, in a file beside the program that both
- * map, and each figure says what that took: "line_ns", of one way. On a machine that runs beside others this
- * may change within a run, and every stack gets slower with it, so only figures with the same are comparable.
+ * Before and after each figure the ranks pass a cache line to and fro, in a file beside the
+ * program that both map, and each figure says what that took: "line_ns", of one way. On a machine
+ * that runs beside others this may change within a run, and every stack gets slower with it, so
+ * only figures with the same are comparable.
  */
 #include <fcntl.h>
 #include <mpi.h>
