@@ -11,8 +11,9 @@
 //! ```
 //!
 //! All nets have their turn in each of `N` rounds; each rank has a core. `WHAT` may name some of
-//! the figures. Figures and ratios are those of `turns.rs`. `xtask/benches.toml` has how to start it
-//! on a machine that does other work. It needs root, Open MPI, hpcc for `random-access`, and ethtool.
+//! the figures. Figures and ratios are those of `turns.rs`. `xtask/benches.toml` has how to start
+//! it on a machine that does other work. It needs root, Open MPI, hpcc for `random-access`, and
+//! ethtool.
 
 #[path = "../../tests/programs/hosts.rs"]
 mod hosts;
