@@ -85,8 +85,8 @@ impl Link {
         !self.rest.is_empty()
     }
 
-    /// Sends a frame: its prefix with its first bytes, and the `data` that follow, then padding. Another one
-    /// follows soon if there is `more`. What the kernel does not take now goes with
+    /// Sends a frame: its prefix with its first bytes, and the `data` that follow, then padding.
+    /// Another one follows soon if there is `more`. What the kernel does not take now goes with
     /// [`flush`](Self::flush).
     ///
     /// The kernel copies the data. It could send the pages of the message instead (`vmsplice(2)`);
