@@ -36,8 +36,8 @@ pub fn read_preemption(files: &impl KernelFiles) -> Option<Preemption> {
         });
     }
     let line = files.word("proc/cmdline")?;
-    let named = line.split_whitespace().filter_map(|word| word.strip_prefix("preempt="));
-    of_name(named.last()?)
+    let mut named = line.split_whitespace().filter_map(|word| word.strip_prefix("preempt="));
+    of_name(named.next_back()?)
 }
 
 /// The model in brackets, as in `none voluntary (full) lazy`.

@@ -9,8 +9,8 @@
 //!
 //! `cargo xtask page` compiles this crate for `wasm32-unknown-unknown` and puts it, with scripts
 //! of `web/`, into one HTML file. A request is JSON (`engine.rs`), and so is its answer. Bytes of
-//! files come piece by piece between two requests. All that the page says is made by the crates that the
-//! commands use; the scripts have no sentence, parser or model of their own.
+//! files come piece by piece between two requests. All that the page says is made by the crates
+//! that the commands use; the scripts have no sentence, parser or model of their own.
 //!
 //! An engine serves one worker. If it panics the worker ends, and the page starts another one.
 

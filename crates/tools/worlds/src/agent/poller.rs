@@ -39,7 +39,7 @@ pub(super) struct Poller {
 /// The object of the kernel that programs wait with.
 enum Waits {
     Epoll(OwnedFd),
-    Ring(RefCell<IoRing>),
+    Ring(Box<RefCell<IoRing>>),
 }
 
 /// What one wait reported. Kept apart from the poller so that sockets can be added while it is
@@ -83,7 +83,7 @@ impl Poller {
                     "wait with an io_uring that polls ({polling}): {error}; this takes Linux 6.9"
                 )
             })?;
-            return Ok(Self { waits: Waits::Ring(RefCell::new(ring)), of_socket: None });
+            return Ok(Self { waits: Waits::Ring(Box::new(RefCell::new(ring))), of_socket: None });
         }
         let epoll = epoll::create(CreateFlags::CLOEXEC)
             .map_err(|error| format!("create an epoll object: {error}"))?;
