@@ -51,7 +51,7 @@ fn cases_have_the_numbers_of_their_commands() {
     let moves = |path: &str| number(3, path) - number(4, path);
     assert!((moves("/latency_us/mean") - 60.0).abs() < 3.0 && near(moves("/latency_us/min"), 0.0));
     // Half of the hold, towards the side that waits.
-    let errors = [5, 6, 7].map(|at| number(at, "/one_way/0/offset_us/p50"));
+    let errors = [5, 6, 7].map(|at| number(at, "/halves/0/offset_us/p50"));
     assert!(near(errors[0], 150.0) && near(errors[1], -150.0) && near(errors[2], 0.0));
     // A mark that is early costs, and looking ahead helps.
     let [early, last, ahead] = [8, 9, 10].map(|at| number(at, "/latency_us/p50"));

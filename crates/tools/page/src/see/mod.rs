@@ -43,9 +43,14 @@ const GHOSTS: [&str; 7] =
 /// Things of each kind and host that a timeline keeps.
 const MOST: usize = 4_000;
 
-/// Seconds of warm-up and of measurement: enough for figures that do not change with more, and
-/// short enough to follow a slider. Memcached and NTP ask seldom.
-const TIMES: [(&str, &str); 3] = [("0.01", "0.04"), ("0.02", "0.1"), ("0.05", "1")];
+/// Seconds of warm-up and of measurement: enough for figures that hardly change with more, and
+/// short enough to follow a slider. Memcached and NTP ask seldom, and a fast bulk flow has many
+/// packets.
+const TIMES: [(&str, &str); 4] =
+    [("0.01", "0.04"), ("0.02", "0.1"), ("0.05", "1"), ("0.005", "0.01")];
+
+/// A bulk flow is fast from here, in Mbit/s.
+const FAST_MBIT: u32 = 1_000;
 
 /// What has been seen so far.
 #[derive(Debug, Default)]
@@ -151,9 +156,12 @@ fn with_role(point: TradeoffPoint, role: PointRole) -> TradeoffPoint {
 
 fn times(values: &Values) -> [String; 4] {
     let experiment = values.get("experiment").map_or("", String::as_str);
+    let rate = values.get("bulk-rate").and_then(|rate| rate.parse().ok()).unwrap_or(0);
     let (warmup, duration) = match experiment {
         "memcached" | "ntp" => TIMES[2],
         "tcp-rr" | "udp-rr" | "ping" | "loaded-server" => TIMES[1],
+        "bulk" => TIMES[3],
+        _ if rate > FAST_MBIT => TIMES[3],
         _ => TIMES[0],
     };
     ["--warmup", warmup, "--duration", duration].map(str::to_owned)
