@@ -66,7 +66,8 @@ impl Browser {
     #[track_caller]
     pub(crate) fn order(&mut self, method: &str, parameters: Value) -> Value {
         self.number += 1;
-        let mut order = json!({ "id": self.number, "method": method, "params": parameters });
+        let mut order = json!({ "id": self.number, "method": method });
+        order["params"] = parameters;
         if let Some(session) = &self.session {
             order["sessionId"] = session.clone();
         }
