@@ -34,7 +34,7 @@ export function timeline(engine: Engine, changed: () => void): TimelinePanel {
 
   const picture = el("figure", { class: "time" });
   const says = el("ul", { class: "says", "aria-live": "polite" });
-  const algorithm = el("pre", { class: "algorithm", tabindex: "0", "aria-label": "The algorithm" });
+  const algorithm = el("pre", { class: "algorithm", role: "region", tabindex: "0", "aria-label": "The algorithm" });
   const where = el("input", {
     type: "range", min: "0", step: "any", "aria-label": "Moment of the run",
     oninput: () => {
