@@ -107,7 +107,7 @@ fn a_capture__has_the_prediction_of_the_command() {
     command.args(["-c", &format!("\"$0\" {words} --json"), EARMARK]);
     let of_command = output(command.current_dir(directory.path()));
     // What is saved is looked at, not downloaded.
-    browser.value("URL.createObjectURL = (blob) => { window.saved ??= blob; return '#'; }");
+    browser.value("URL.createObjectURL = (blob) => { window.saved = blob; return location.hash; }");
     browser.value(
         "[...document.querySelectorAll('#drop button')]\
          .find(button => button.textContent == 'Save as JSON').click()",
