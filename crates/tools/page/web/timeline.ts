@@ -119,7 +119,7 @@ export function timeline(engine: Engine, changed: () => void): TimelinePanel {
     el("ul", { class: "keys", "aria-hidden": "true" },
       key("dma", "DMA"), key("hold", "hold"), key("interrupt", "interrupt"),
       key("handler", "handler"), key("poll", "poll"), key("wakeup", "wake-up"),
-      key("work", "program"), key("marked", "marked")),
+      key("program", "program"), key("marked", "marked")),
     el("div", { class: "beside" }, says, algorithm));
 
   return {

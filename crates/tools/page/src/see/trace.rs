@@ -200,7 +200,7 @@ impl Trace {
                     Activity::Interrupt => ("handler", "handler of an interrupt", 0),
                     Activity::Receive => ("poll", "poll", 0),
                     Activity::Wakeup => ("wakeup", "wake-up", 1),
-                    Activity::Work | Activity::Send => ("work", "program", 0),
+                    Activity::Work | Activity::Send => ("program", "program", 0),
                 };
                 let us = (self.us(span.begun), self.us(span.ended));
                 TimelineSpan { us, class, level, text: format!("{what}, {:.3} us", us.1 - us.0) }
