@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 
+use report::numbers::rounded;
 use serde_json::{Value, json};
 
 use crate::support::browser::Browser;
-use crate::support::{Directory, EARMARK, needs, output, read, repository};
+use crate::support::{Directory, EARMARK, needs, output, read, repository, run};
 
 /// What `cargo xtask page --check` has made.
 fn made(name: &str) -> PathBuf {
@@ -113,6 +114,36 @@ fn a_capture__has_the_prediction_of_the_command() {
          .find(button => button.textContent == 'Save as JSON').click()",
     );
     assert_eq!(browser.value("saved.text()"), of_command.output());
+    assert_eq!(browser.troubles(), [""; 0]);
+}
+
+#[test]
+fn each_case_of_see__has_the_figures_of_the_command_that_it_shows() {
+    needs!("chromium", "page");
+    let mut browser = browser("see");
+    browser.until("see.dataset.played != undefined");
+    let links = "[...document.querySelectorAll('#see article a')].map((it) => it.hash)";
+    let links = browser.value(links);
+    for link in links.as_array().unwrap() {
+        browser.value(&format!("delete see.dataset.played; location.hash = {link}"));
+        browser.until("see.dataset.played != undefined");
+        let shown = browser.value(
+            "Object.fromEntries([...document.querySelectorAll('#see .figures div')]\
+             .map((it) => [...it.children].map((it) => it.textContent)))",
+        );
+        let typed = browser.value("document.querySelector('#see .command').textContent");
+        let words = shlex::split(typed.as_str().unwrap().lines().next().unwrap()).unwrap();
+        let words = words.iter().skip(1).map(String::as_str).chain(["--json"]);
+        let of_command = run(&words.collect::<Vec<_>>()).json();
+        let result = &of_command["results"][0];
+        let interrupts = result["interrupts_per_s"].as_f64().unwrap();
+        assert_eq!(shown["interrupts a second"], rounded(interrupts, 0), "{typed}");
+        if let Some(median) = result["latency_us"]["p50"].as_f64() {
+            let median = format!("{} us", rounded(median, 1));
+            assert_eq!(shown["round trip, median"], median, "{typed}");
+        }
+    }
+    assert!(links.as_array().unwrap().len() >= 10, "{links}");
     assert_eq!(browser.troubles(), [""; 0]);
 }
 
