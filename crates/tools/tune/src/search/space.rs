@@ -184,7 +184,7 @@ impl Space {
         Ok(self)
     }
 
-    /// The same with IRQ suspension, beside each timer of [`DEFERRALS`]: it takes a server that
+    /// The same with IRQ suspension, beside each timer of `DEFERRALS`: it takes a server that
     /// prefers busy polling.
     ///
     /// # Errors
