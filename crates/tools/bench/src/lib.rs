@@ -39,8 +39,8 @@
 //! - [`turns`], [`attempt`], [`shard`], [`caller`]: in which order, and for which program;
 //! - [`records`], [`mod@slice`], [`measurement`], [`histogram`], [`one_way`], [`ratio`],
 //!   [`compare`]: figures;
-//! - [`options`], [`applicability`], [`suggestions`], [`marks`], [`scenario`], [`line`]: what is
-//!   asked for;
+//! - [`options`], [`applicability`], [`suggestions`], [`marks`], [`scenario`], [`mod@line`]: what
+//!   is asked for;
 //! - [`costs`]: what an interrupt and a packet cost a modelled host;
 //! - [`mod@environment`]: where a result comes from.
 

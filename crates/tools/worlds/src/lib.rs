@@ -1,4 +1,4 @@
-//! Worlds of this machine: hosts that play experiments of the crate [`bench`], in real time on
+//! Worlds of this machine: hosts that play experiments of the crate `bench`, in real time on
 //! namespaces and guests, in virtual time on guests.
 //!
 //! # Theory of operation
