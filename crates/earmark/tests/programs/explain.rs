@@ -202,8 +202,9 @@ fn cgroup__wherever_it_is_mounted__is_explained_alone() {
     needs!("root", "unshare");
     let before = "mkdir all; mount -t cgroup2 none all
         mkdir all/explained-$$; group=all/explained-$$/cgroup.procs";
+    // What the asker has started may outlive it for a moment.
     let words = "--cgroup $PWD/all/explained-$$; kill $asker; wait $asker || true; \
-                 rmdir all/explained-$$";
+                 until rmdir all/explained-$$; do sleep 0.02; done";
     let (port, report) = explained_in(&[], before, words);
     asks_only(port, &report);
 }
