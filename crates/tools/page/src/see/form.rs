@@ -72,8 +72,15 @@ const BULK_RATES: &[u32] = &[10, 20, 50, 100, 200, 300, 500, 800, 1_000, 2_000, 
 const LATENCIES: &[u32] = &[0, 1, 2, 3, 5, 10, 20, 30, 40, 50, 60, 65, 80, 100, 200, 500];
 const COSTS: &[u32] = &[0, 100, 191, 500, 1_000, 2_000, 3_000, 5_000, 10_000, 20_000];
 
-/// All that can be set, in the order of the page and of the command.
+/// All that can be set, in the order of the page and of the command, with the command's help.
 pub(crate) fn controls() -> Vec<Setter> {
+    let hint = |name| if name == CORES { "Cores of a host".to_owned() } else { line::help(name) };
+    let with_hint = |setter: Setter| Setter { hint: hint(setter.name), ..setter };
+    setters().map(with_hint).into()
+}
+
+/// The same without the help, which is looked up in the whole command: each answer needs these.
+fn setters() -> [Setter; 21] {
     use SetterKind::{Check, Choice, Range};
     let words = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
     let usual = |all: &[u32]| {
@@ -108,11 +115,14 @@ pub(crate) fn controls() -> Vec<Setter> {
         ("interrupt-cost", Range, usual(COSTS), "", "ns"),
         ("packet-cost", Range, usual(COSTS), "", "ns"),
     ]
-    .map(|(name, kind, stops, value, unit)| {
-        let hint = if name == CORES { "Cores of a host".to_owned() } else { line::help(name) };
-        Setter { name, hint, kind, stops, value, unit }
+    .map(|(name, kind, stops, value, unit)| Setter {
+        name,
+        hint: String::new(),
+        kind,
+        stops,
+        value,
+        unit,
     })
-    .into()
 }
 
 /// The words behind `earmark bench` that `values` are, and the names of those that it takes.
@@ -126,7 +136,7 @@ pub(crate) fn words(values: &Values) -> Result<(Vec<String>, Vec<&'static str>),
     let one = Use { experiment: Some(experiment), place: HostKind::Model };
     let mut words = vec![experiment.name(), "--world".into(), "model".into()];
     let mut taken = vec!["experiment", CORES];
-    for Setter { name, kind, .. } in controls() {
+    for Setter { name, kind, .. } in setters() {
         let is_option = NicOptions::is_taken(name, &one) || ExperimentOptions::is_taken(name, &one);
         if !is_option || !suits(name, of("strategy"))? {
             continue;

@@ -162,12 +162,11 @@ impl Trace {
     fn picture(&self, (at_us, span_us): (f64, f64), width: f64) -> String {
         let us = (at_us - span_us * 0.3, at_us + span_us * 0.7);
         let (mut rows, mut nics) = (Vec::new(), Vec::new());
-        let is_first = |host| host == 0;
         for (host, trace) in self.hosts.iter().enumerate().take(HOSTS.len()) {
             let cores = self.cores(host, trace);
             let nic = self.nic(host, trace, us);
             // The NICs face each other.
-            if is_first(host) {
+            if host == 0 {
                 rows.extend(cores);
                 nics.push(rows.len());
                 rows.push(nic);
