@@ -10,10 +10,11 @@
 //! $ cargo run --release -p earmark-provider --example mpi_figures -- N [within-host] [WHAT...]
 //! ```
 //!
-//! All nets have their turn in each of `N` rounds; each rank has a core. `WHAT` may name some of
-//! the figures. Figures and ratios are those of `turns.rs`. `xtask/benches.toml` has how to start
-//! it on a machine that does other work. It needs root, Open MPI, hpcc for `random-access`, and
-//! ethtool.
+//! All nets have their turn at a few figures, and then at the next ones, in each of `N` rounds: a
+//! machine that changes between changes for all of them. Each rank has a core. `WHAT` may name some
+//! of the figures. Figures and ratios are those of `turns.rs`. `xtask/benches.toml` has how to
+//! start it on a machine that does other work. It needs root, Open MPI, hpcc for `random-access`,
+//! and ethtool.
 
 #[path = "../../tests/programs/hosts.rs"]
 mod hosts;
@@ -44,8 +45,10 @@ const NETS: [(&str, Net, &str); 5] = [
 
 const NETS_WITHIN_HOST: [(&str, Net); 2] = [("earmark", Net::Earmark), ("vader", Net::Vader)];
 
-const RUNS: [&str; 6] = [
-    "latency 0 64 1024 2048 4096 8192 16384 65536 262144 1048576 4194304",
+const RUNS: [&str; 8] = [
+    "latency 0 64 1024 2048",
+    "latency 4096 8192 16384 65536",
+    "latency 262144 1048576 4194304",
     "bw 4096 16384 65536 1048576",
     "bibw 4096 16384 65536 1048576",
     "rate 8",
@@ -99,25 +102,26 @@ fn framing(offloads: bool, rounds: usize, is_wanted: &impl Fn(&str) -> bool) -> 
     let mpi = Mpi::packaged();
     let program = mpi.compile(&hosts, "figures");
     let mut figures = Figures::new();
+    let start = |(net, port): (Net, &str), program: &Path, arguments: &[&str]| {
+        let variables: &[_] = if port.is_empty() { &[] } else { &[("EARMARK_PORT", port)] };
+        let mut command = mpi.launch(&hosts, (net, 1), variables);
+        command.arg(hosts.path("pin")).arg(program).args(arguments);
+        command
+    };
     for round in 1..=rounds {
-        for (name, net, port) in NETS {
-            eprintln!("offloads {offloads}, round {round} of {rounds}: {name}");
-            let variables: &[_] = if port.is_empty() { &[] } else { &[("EARMARK_PORT", port)] };
-            let start = |program: &Path, arguments: &[&str]| {
-                let mut command = mpi.launch(&hosts, (net, 1), variables);
-                command.arg(hosts.path("pin")).arg(program).args(arguments);
-                command
-            };
-            let start_figures = |what: &[&str]| start(&program, what);
-            play(&mut figures, (name, round), is_wanted, start_figures);
-            if is_wanted(RANDOM_ACCESS) {
-                let (updates, line_ns) = between_lines(
-                    || start(&program, &["line", "0"]),
-                    || random_access::run(&hosts, |program| start(program, &[])),
-                );
-                let turns = figures.entry((RANDOM_ACCESS.into(), 0)).or_default();
-                turns.add(name, round, updates, &line_ns);
+        eprintln!("offloads {offloads}, round {round} of {rounds}");
+        for what in wanted(is_wanted) {
+            for (name, net, port) in NETS {
+                play(&mut figures, (name, round), &mut start((net, port), &program, &what));
             }
+        }
+        for (name, net, port) in NETS.into_iter().filter(|_| is_wanted(RANDOM_ACCESS)) {
+            let (updates, line_ns) = between_lines(
+                || start((net, port), &program, &["line", "0"]),
+                || random_access::run(&hosts, |program| start((net, port), program, &[])),
+            );
+            let turns = figures.entry((RANDOM_ACCESS.into(), 0)).or_default();
+            turns.add(name, round, updates, &line_ns);
         }
     }
     let figures: Vec<_> = figures.iter().map(|it| figure(it, NETS[0].0)).collect();
@@ -130,13 +134,13 @@ fn within_host(rounds: usize, is_wanted: &impl Fn(&str) -> bool) -> Value {
     let program = mpi.compile(&hosts, "figures");
     let mut figures = Figures::new();
     for round in 1..=rounds {
-        for (name, net) in NETS_WITHIN_HOST {
-            eprintln!("within a host, round {round} of {rounds}: {name}");
-            play(&mut figures, (name, round), is_wanted, |what| {
+        eprintln!("within a host, round {round} of {rounds}");
+        for what in wanted(is_wanted) {
+            for (name, net) in NETS_WITHIN_HOST {
                 let mut command = mpi.launch_on(&hosts, &NAMES[..1], (net, 2), &[]);
-                command.arg(hosts.path("pin")).arg(&program).args(what);
-                command
-            });
+                command.arg(hosts.path("pin")).arg(&program).args(&what);
+                play(&mut figures, (name, round), &mut command);
+            }
         }
         if !is_wanted(PINGPONG) {
             continue;
@@ -158,19 +162,15 @@ fn within_host(rounds: usize, is_wanted: &impl Fn(&str) -> bool) -> Value {
     json!({ "figures": figures })
 }
 
-/// The turn of a net: runs what is wanted of [`RUNS`], as `start` says.
-fn play(
-    figures: &mut Figures,
-    (net, round): (&'static str, usize),
-    is_wanted: &impl Fn(&str) -> bool,
-    start: impl Fn(&[&str]) -> Command,
-) {
+/// The words of each of [`RUNS`] that is wanted.
+fn wanted(is_wanted: &impl Fn(&str) -> bool) -> impl Iterator<Item = Vec<&'static str>> {
     let runs = RUNS.map(|run| run.split(' ').collect::<Vec<_>>());
-    for what in runs.into_iter().filter(|run| is_wanted(run[0])) {
-        for line in run(&mut start(&what)).lines() {
-            note(figures, (net, round), line);
-        }
-    }
+    runs.into_iter().filter(|run| is_wanted(run[0]))
+}
+
+/// The turn of a net at some figures.
+fn play(figures: &mut Figures, turn: (&'static str, usize), command: &mut Command) {
+    run(command).lines().for_each(|line| note(figures, turn, line));
 }
 
 /// Measures by another program, and with `line`, which starts `figures`, how far the cores are from
