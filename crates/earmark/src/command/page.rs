@@ -50,20 +50,21 @@ fn find(directory: &Path) -> Result<PathBuf> {
 
 /// The address of a file and what it is to show.
 fn address(page: &Path, state: Option<&str>) -> String {
-    // What stands in a path for itself: the others would mean something in an address.
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-~+@:".contains(&byte);
-    let mut address = "file://".to_owned();
-    for byte in page.as_os_str().as_encoded_bytes() {
-        match is_plain(*byte) {
-            true => address.push(char::from(*byte)),
-            false => address += &format!("%{byte:02X}"),
-        }
-    }
+    let mut address = format!("file://{}", encoded(page.as_os_str().as_encoded_bytes()));
     if let Some(state) = state {
         address += "#";
         address += state.trim_start_matches('#');
     }
     address
+}
+
+/// Bytes as an address has them: what would mean something in it as a number.
+pub(crate) fn encoded(bytes: &[u8]) -> String {
+    let one = |byte: &u8| match byte.is_ascii_alphanumeric() || b"/._-~@:".contains(byte) {
+        true => char::from(*byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    bytes.iter().map(one).collect()
 }
 
 #[cfg(test)]

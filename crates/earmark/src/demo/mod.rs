@@ -133,9 +133,9 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
         }
     };
     let demo = Demo { model, live, agreement, not_measured };
-    let page =
-        report::render(&show::report(&demo, args.machine.as_deref().unwrap_or(MODEL_MACHINE)))
-            .context("draw the report")?;
+    let mark = args.mark.as_ref().map(|Text(rules)| rules);
+    let state = show::state(args.machine.as_deref().unwrap_or(MODEL_MACHINE), mark);
+    let page = report::render(&show::report(&demo, &state)).context("draw the report")?;
     write(&args.report, &page)?;
     if let Some(path) = &args.json {
         write(path, &json::text(&demo)?)?;

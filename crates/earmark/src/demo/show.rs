@@ -1,7 +1,9 @@
 //! The demo's tables and its report.
 
-use super::{Demo, Findings, Row, conclusions};
+use super::{Demo, Findings, MODEL_CHUNK_BYTES, Row, conclusions};
+use crate::command::page::encoded;
 use bench::measurement::Measurement;
+use nic::marker::Rules;
 use report::panels::{Curve, Panel, Picture};
 use report::terminal::Table;
 use report::terminal::number;
@@ -88,8 +90,21 @@ pub(super) fn machine(rows: &[Row]) -> &str {
     rows.first().map_or("", |row| &row.both.environment.machine)
 }
 
-/// The whole report; `machine` is the option that names the hosts of the model.
-pub(super) fn report(demo: &Demo, machine: &str) -> Report {
+/// What the page shows of settings like those of the demo, for `earmark page`.
+pub(super) fn state(machine: &str, mark: Option<&Rules>) -> String {
+    let mut state = format!("see?experiment=mixed&bulk-chunk={MODEL_CHUNK_BYTES}");
+    // The page knows machines by name alone, and no files.
+    if machine.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+        state += &format!("&machine={machine}");
+    }
+    if let Some(rules) = mark {
+        state += &format!("&mark={}", encoded(rules.to_string().as_bytes()));
+    }
+    state
+}
+
+/// The whole report; `state` is what the page is to show of it.
+pub(super) fn report(demo: &Demo, state: &str) -> Report {
     let all = demo.live.rows.first().or(demo.model.rows.first());
     let environment = all.map(|row| &row.both.environment);
     let live = match &demo.not_measured {
@@ -98,14 +113,11 @@ pub(super) fn report(demo: &Demo, machine: &str) -> Report {
             Report { title: "On this machine".into(), summary: why.clone(), ..Report::default() }
         }
     };
-    // The page knows machines by name alone, and no files.
-    let is_name = machine.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-    let named = if is_name { format!("&machine={machine}") } else { String::new() };
-    let before = format!("{}.\n", self::machine(&demo.model.rows));
+    let before = format!("{}.\n", machine(&demo.model.rows));
     let mut model = part("In a model", before, &demo.model, &MODEL);
     model.summary += &format!(
         "\nTo turn its settings, and to see it packet by packet: \
-         `earmark page 'see?experiment=mixed{named}'`."
+         `earmark page '{state}'`."
     );
     Report {
         title: "What interrupt moderation does to latency".into(),

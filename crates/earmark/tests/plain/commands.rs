@@ -142,4 +142,17 @@ fn a_demo_without_hosts_is_the_model_and_says_what_is_missing() {
     assert_eq!((demo["rows"].as_array().unwrap().len(), demo["story"].as_str()), (0, Some("")));
     assert!(demo["not_measured"].as_str().unwrap().contains(why));
     assert!(page.contains("<svg") && page.contains(why), "{page}");
+    // Its settings are to be had live.
+    let rows = &demo["model"]["rows"];
+    let (_, state) = page.split_once("earmark page ").unwrap();
+    let state = state.split('<').next().unwrap().replace("&amp;", "&").replace("&#39;", "'");
+    let played = crate::see::of_state(state.trim().trim_matches('\''));
+    let (here, there) = (&played["result"]["results"][0], &rows[1]["both"]);
+    assert_eq!(here["setting"], there["setting"], "{state}");
+    assert_eq!(here["environment"]["machine"], there["environment"]["machine"], "{state}");
+    let apart = |figure: &str| {
+        let [here, there] = [here, there].map(|it| it.pointer(figure).unwrap().as_f64().unwrap());
+        (here / there - 1.0).abs()
+    };
+    assert!(apart("/latency_us/p50") < 0.1 && apart("/interrupts_per_s") < 0.1, "{state}");
 }

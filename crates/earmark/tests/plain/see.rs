@@ -1,13 +1,30 @@
 //! The tab See of the page, beside the commands that it names.
 
+use std::fs;
+
 use page::Engine;
 use serde_json::{Value, json};
 
-use crate::support::run;
+use crate::support::{repository, run};
 
 fn ask(engine: &mut Engine, request: &Value) -> Value {
-    let answer = engine.ask(request.to_string().as_bytes());
+    let answer = engine.ask(request.to_string().as_bytes(), &|_| Box::new(std::io::empty()));
     answer.unwrap_or_else(|error| panic!("{request}: {error}"))
+}
+
+/// What the page plays in a state, such as `see?experiment=mixed`.
+pub(crate) fn of_state(state: &str) -> Value {
+    let mut engine = Engine::default();
+    let form = ask(&mut engine, &json!({ "ask": "see-form" }));
+    let controls = form["controls"].as_array().unwrap().iter();
+    let mut values: serde_json::Map<String, Value> =
+        controls.map(|it| (it["name"].as_str().unwrap().to_owned(), it["value"].clone())).collect();
+    for pair in state.strip_prefix("see?").unwrap_or_else(|| panic!("{state}")).split('&') {
+        let (name, value) = pair.split_once('=').unwrap_or_else(|| panic!("{state}"));
+        let before = values.insert(name.to_owned(), value.into());
+        assert!(before.is_some(), "no control is called {name}: {state}");
+    }
+    ask(&mut engine, &json!({ "ask": "see", "values": values }))
 }
 
 /// What a command of the page prints as JSON.
@@ -32,6 +49,8 @@ fn cases_have_the_numbers_of_their_commands() {
     for case in form["cases"].as_array().unwrap() {
         for link in case["links"].as_array().unwrap() {
             let played = ask(&mut engine, &json!({ "ask": "see", "values": link["values"] }));
+            let figure = json!([case["figure"], link["shows"]]);
+            assert!(played["figures"].as_array().unwrap().contains(&figure), "{link}: {played}");
             let (page, command) = (&played["result"], measured(&played["command"]));
             for of_comparison in ["experiment", "world", "mx", "ratios"] {
                 assert_eq!(page[of_comparison], command[of_comparison], "{link}");
@@ -90,4 +109,22 @@ fn a_picture_with_others_is_what_a_comparison_measures() {
         values[name] = json!(value);
         assert_eq!(ask(&mut engine, &json!({ "ask": "see", "values": values }))["left"], left);
     }
+}
+
+#[test]
+fn states_in_the_documentation_are_played() {
+    let docs = fs::read_dir(repository("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let pages = docs.filter(|path| path.extension().is_some_and(|it| it == "md"));
+    let texts = pages.chain([repository("README.md")]).map(|it| fs::read_to_string(it).unwrap());
+    let mut states = 0;
+    for text in texts {
+        for behind in text.split("earmark page '").skip(1) {
+            let state = behind.split('\'').next().unwrap();
+            if state.starts_with("see?") {
+                assert!(!of_state(state)["figures"].as_array().unwrap().is_empty(), "{state}");
+                states += 1;
+            }
+        }
+    }
+    assert!(states >= 5, "{states}");
 }

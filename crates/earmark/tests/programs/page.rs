@@ -37,10 +37,10 @@ fn pasted(browser: &mut Browser, text: &str) -> String {
 }
 
 /// What the command says of a text.
-fn command_says(directory: &Directory, text: &str) -> String {
+fn command_says(directory: &Directory, text: &str, option: &str) -> String {
     directory.write("-", text);
     let mut command = std::process::Command::new("sh");
-    command.args(["-c", "\"$0\" read - <./-", EARMARK]);
+    command.args(["-c", &format!("\"$0\" read - {option} <./-"), EARMARK]);
     let ended = output(command.env("COLUMNS", "100").current_dir(directory.path()));
     ended.output().to_owned()
 }
@@ -56,8 +56,36 @@ fn a_paste__has_the_sentences_of_the_command() {
     for text in [&example].into_iter().chain(&cases) {
         browser.value("document.querySelector('#paste .status').textContent = ''");
         let said = pasted(&mut browser, text);
-        assert_eq!(bare(&said), bare(&command_says(&directory, text)), "{said}");
+        assert_eq!(bare(&said), bare(&command_says(&directory, text, "")), "{said}");
+        assert_eq!(saved(&mut browser, "paste"), command_says(&directory, text, "--json"));
     }
+    assert_eq!(browser.troubles(), [""; 0]);
+}
+
+#[test]
+fn a_paste__names_the_line_that_prints_what_is_missing() {
+    needs!("chromium", "page");
+    let mut browser = browser("paste");
+    let pings = (1..11).map(|number| {
+        format!("64 bytes from 192.168.0.21: icmp_seq={number} ttl=64 time=0.2{number} ms\n")
+    });
+    let coalescing = "Adaptive RX: on  TX: off\nrx-usecs: 16\nrx-frames: 88\n".to_owned();
+    let text = coalescing + &pings.collect::<String>();
+    let said = pasted(&mut browser, &text);
+    assert!(said.contains("driver: not here; ethtool -i DEV") && said.contains("10 of them"));
+    let line = "document.querySelector('#paste .typed .command').textContent";
+    let missing = browser.value(line);
+    assert!(missing.as_str().unwrap().starts_with("ethtool -i DEV; "), "{missing}");
+    // Who knows the driver sees where to say it.
+    assert_eq!(browser.value("document.querySelector('#paste details').open"), true);
+    browser.value(
+        "document.querySelector('#paste .status').textContent = '';
+         const driver = document.getElementById('paste-driver');
+         driver.value = 'mlx4_en'; driver.dispatchEvent(new Event('input'))",
+    );
+    browser.until("document.querySelector('#paste .status').textContent.startsWith('Read;')");
+    let known = browser.value("document.querySelector('#paste .answer').innerText");
+    assert!(known.as_str().unwrap().contains("mlx4_en"), "{known}");
     assert_eq!(browser.troubles(), [""; 0]);
 }
 
@@ -92,28 +120,78 @@ fn capture() -> Vec<u8> {
     pcap(Order::Little, true, 1, &written)
 }
 
+/// What a tab saves as JSON; it is looked at, not downloaded.
+fn saved(browser: &mut Browser, tab: &str) -> Value {
+    browser.value("URL.createObjectURL = (blob) => { window.saved = blob; return location.hash; }");
+    browser.value(&format!(
+        "[...document.querySelectorAll('#{tab} button')]\
+         .find(button => button.textContent == 'Save as JSON').click()"
+    ));
+    browser.value("saved.text()")
+}
+
+/// Drops a capture, and waits for the command that says the same.
+fn dropped(browser: &mut Browser, capture: &str) -> String {
+    browser.value("document.querySelector('#drop .typed').hidden = true");
+    browser.choose("#drop", &[capture]);
+    browser.until("!document.querySelector('#drop .typed').hidden");
+    let typed = browser.value("document.querySelector('#drop .command').textContent");
+    typed.as_str().unwrap().to_owned()
+}
+
+/// What a command that the page shows prints as JSON.
+fn said_as_json(directory: &Directory, typed: &str) -> String {
+    let words = typed.strip_prefix("earmark ").unwrap_or_else(|| panic!("{typed}"));
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &format!("\"$0\" {words} --json"), EARMARK]);
+    output(command.current_dir(directory.path())).output().to_owned()
+}
+
 #[test]
 fn a_capture__has_the_prediction_of_the_command() {
     needs!("chromium", "page");
     let directory = Directory::new();
     fs::write(directory.file("a b.pcap"), capture()).unwrap();
-    let mut browser = browser("drop?host=10.0.0.2&by=flow&compare=disabled,delay:75,marked:75");
-    browser.choose("#drop", &[&directory.file("a b.pcap")]);
-    browser.until("!document.querySelector('#drop .command').hidden");
-    let typed = browser.value("document.querySelector('#drop .command').textContent");
-    let typed = typed.as_str().unwrap();
-    assert!(typed.starts_with("earmark predict 'a b.pcap' --"), "{typed}");
-    let words = typed.strip_prefix("earmark ").unwrap();
-    let mut command = std::process::Command::new("sh");
-    command.args(["-c", &format!("\"$0\" {words} --json"), EARMARK]);
-    let of_command = output(command.current_dir(directory.path()));
-    // What is saved is looked at, not downloaded.
-    browser.value("URL.createObjectURL = (blob) => { window.saved = blob; return location.hash; }");
-    browser.value(
-        "[...document.querySelectorAll('#drop button')]\
-         .find(button => button.textContent == 'Save as JSON').click()",
+    let mut browser = browser(
+        "drop?host=10.0.0.2&by=flow&compare=disabled,delay:75,marked:75&costs=paper&wakeup-cost=900",
     );
-    assert_eq!(browser.value("saved.text()"), of_command.output());
+    let typed = dropped(&mut browser, &directory.file("a b.pcap"));
+    assert!(typed.starts_with("earmark predict 'a b.pcap' --compare disabled,"), "{typed}");
+    assert!(typed.contains("--by flow") && typed.contains("--costs paper"), "{typed}");
+    assert_eq!(saved(&mut browser, "drop"), said_as_json(&directory, &typed));
+    assert_eq!(browser.troubles(), [""; 0]);
+}
+
+#[test]
+fn a_capture__may_be_compressed_as_for_the_command() {
+    needs!("chromium", "page", "bzip2", "zstd");
+    let directory = Directory::new();
+    fs::write(directory.file("a.pcap"), capture()).unwrap();
+    for program in ["gzip", "bzip2", "xz", "zstd"] {
+        let mut compress = std::process::Command::new("sh");
+        compress.args(["-c", &format!("{program} -c a.pcap >a.{program}")]);
+        output(compress.current_dir(directory.path())).output();
+        let mut browser = browser("drop");
+        let typed = dropped(&mut browser, &directory.file(&format!("a.{program}")));
+        assert_eq!(saved(&mut browser, "drop"), said_as_json(&directory, &typed), "{program}");
+        assert_eq!(browser.troubles(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_command__is_copied_with_the_keyboard_and_says_so() {
+    needs!("chromium", "page");
+    let mut browser = browser("see");
+    browser.until("see.dataset.played != undefined");
+    browser.order("Browser.grantPermissions", json!({ "permissions": ["clipboardReadWrite"] }));
+    browser.value("document.querySelector('#see .typed button').focus()");
+    for kind in ["keyDown", "keyUp"] {
+        let enter = json!({ "type": kind, "key": "Enter", "text": "\r", "windowsVirtualKeyCode": 13 });
+        browser.order("Input.dispatchKeyEvent", enter);
+    }
+    browser.until("document.querySelector('#see .typed [role=status]').textContent == 'Copied.'");
+    let shown = browser.value("document.querySelector('#see .typed .command').textContent");
+    assert_eq!(browser.value("navigator.clipboard.readText()"), shown);
     assert_eq!(browser.troubles(), [""; 0]);
 }
 
@@ -132,7 +210,7 @@ fn each_case_of_see__has_the_figures_of_the_command_that_it_shows() {
              .map((it) => [...it.children].map((it) => it.textContent)))",
         );
         let typed = browser.value("document.querySelector('#see .command').textContent");
-        let words = shlex::split(typed.as_str().unwrap().lines().next().unwrap()).unwrap();
+        let words = shlex::split(typed.as_str().unwrap()).unwrap();
         let words = words.iter().skip(1).map(String::as_str).chain(["--json"]);
         let of_command = run(&words.collect::<Vec<_>>()).json();
         let result = &of_command["results"][0];
@@ -157,7 +235,7 @@ fn the_page__has_no_fault_that_axe_finds_and_fits_every_screen() {
     pasted(&mut browser, &read("crates/tools/page/src/example.txt"));
     browser.value("document.getElementById('tab-drop').click()");
     browser.choose("#drop", &[&directory.file("a.pcap")]);
-    browser.until("!document.querySelector('#drop .command').hidden");
+    browser.until("!document.querySelector('#drop .typed').hidden");
     browser.value(&format!("{axe}; 0"));
     for tab in ["see", "paste", "drop"] {
         browser.value(&format!("document.getElementById('tab-{tab}').click()"));

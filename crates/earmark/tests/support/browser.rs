@@ -1,5 +1,6 @@
 //! A browser without a window, driven by Chromium's DevTools protocol over pipes.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -123,6 +124,29 @@ impl Browser {
         let scheme = if is_dark { "dark" } else { "light" };
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         self.order("Emulation.setEmulatedMedia", json!({ "features": features }));
+    }
+
+    /// The most that its processes have had in memory, each on its own: what they share counts in
+    /// each, so that only differences say something.
+    pub(crate) fn resident_peak(&self) -> u64 {
+        let children = |pid: u32| {
+            let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+            let of_thread = threads.filter_map(|it| fs::read_to_string(it.path().join("children")).ok());
+            let all = of_thread.collect::<Vec<_>>().join(" ");
+            all.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>()
+        };
+        let mut own = vec![self.child.id()];
+        let mut at = 0;
+        while let Some(pid) = own.get(at) {
+            own.extend(children(*pid));
+            at += 1;
+        }
+        let peak = |pid: &u32| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+            let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+            line.split_whitespace().next()?.parse::<u64>().ok()
+        };
+        own.iter().filter_map(peak).sum::<u64>() * 1024
     }
 
     /// What went wrong so far: refusals of the policy, exceptions, and requests to anywhere.

@@ -2,6 +2,7 @@
 #![allow(dead_code, unused_imports, reason = "each binary uses its own part")]
 
 pub(crate) mod browser;
+mod directory;
 pub(crate) mod documents;
 #[path = "../../src/help/examples.rs"]
 pub(crate) mod examples;
@@ -12,38 +13,28 @@ pub(crate) mod results;
 mod running;
 pub(crate) mod shards;
 mod traced;
+mod waiting;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 
+pub(crate) use directory::{Directory, unique};
 pub(crate) use lab::{ENDLESS, Lab, in_network, lab_run, on_host, once_ready, own_echo, udp_echo};
 pub(crate) use needs::needs;
 pub(crate) use running::{
     BROKEN_PIPE, Ended, Running, has_signal, ignoring_signals, into_closed_pipe,
 };
 pub(crate) use traced::{Traced, kill, processes};
+pub(crate) use waiting::{PATIENCE, soon, soon_some};
 
 /// The command under test.
 pub(crate) const EARMARK: &str = env!("CARGO_BIN_EXE_earmark");
-
-/// No run of these tests takes this long; one that does hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
-
-/// A name that no other test of any run uses.
-pub(crate) fn unique(prefix: &str) -> String {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    format!("{prefix}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
-}
 
 /// A path below the root of the repository.
 pub(crate) fn repository(path: &str) -> PathBuf {
@@ -54,68 +45,6 @@ pub(crate) fn repository(path: &str) -> PathBuf {
 #[track_caller]
 pub(crate) fn read(path: &str) -> String {
     fs::read_to_string(repository(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
-
-/// An empty directory that goes away with this value.
-pub(crate) struct Directory(PathBuf);
-
-impl Directory {
-    pub(crate) fn new() -> Self {
-        let path = std::env::temp_dir().join(unique("earmark-test"));
-        fs::create_dir(&path).unwrap();
-        Self(path)
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-
-    /// The path of a file in it, as text.
-    pub(crate) fn file(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
-    }
-
-    /// Writes a file; its path.
-    pub(crate) fn write(&self, name: &str, text: &str) -> String {
-        let path = self.file(name);
-        fs::write(&path, text).unwrap();
-        path
-    }
-
-    /// Copies a program into it; its path.
-    ///
-    /// By a process of its own: a child that another thread has just forked keeps what this process
-    /// writes open until it begins its program, and "Text file busy" would be the answer.
-    pub(crate) fn program(&self, name: &str, from: Stdio) -> String {
-        let path = self.file(name);
-        let mut copy = Command::new("install");
-        let ended = copy.args(["-m", "755", "/dev/stdin", &path]).stdin(from).status();
-        assert!(ended.unwrap().success(), "install {path}");
-        path
-    }
-
-    /// Writes a script that can be executed; its path.
-    pub(crate) fn script(&self, name: &str, text: &str) -> String {
-        let source = self.write(&format!("{name}.source"), text);
-        self.program(name, fs::File::open(source).unwrap().into())
-    }
-
-    /// The names of its files.
-    pub(crate) fn names(&self) -> BTreeSet<String> {
-        let entries = fs::read_dir(&self.0).unwrap();
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
-    }
-
-    /// Whether a journal of a changed device is in it.
-    pub(crate) fn has_journal(&self) -> bool {
-        self.names().iter().any(|name| name.ends_with(".journal"))
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 /// The command with `arguments`, with the signal dispositions of a terminal's programs: tests that
@@ -179,25 +108,6 @@ pub(crate) fn output(command: &mut Command) -> Ended {
 pub(crate) fn has(text: &str, words: &[&str]) {
     for word in words {
         assert!(text.contains(word), "no `{word}` in {text}");
-    }
-}
-
-/// Waits until `condition` holds; long enough for a machine that does something else, too.
-#[track_caller]
-pub(crate) fn soon(what: &str, mut condition: impl FnMut() -> bool) {
-    soon_some(what, || condition().then_some(()));
-}
-
-/// Waits until there is something to `find`.
-#[track_caller]
-pub(crate) fn soon_some<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
-    let begin = Instant::now();
-    loop {
-        if let Some(found) = find() {
-            return found;
-        }
-        assert!(begin.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        thread::sleep(Duration::from_millis(10));
     }
 }
 

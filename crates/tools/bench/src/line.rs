@@ -1,6 +1,6 @@
-//! The line of `earmark bench`, as one reads it who has no command line.
+//! Lines of commands, as one reads them who has no command line; that of `earmark bench` above all.
 
-use clap::{Args, Command, FromArgMatches};
+use clap::{Args, Command};
 
 use crate::experiment::Experiment;
 use crate::options::{ExperimentOptions, NicOptions};
@@ -28,19 +28,26 @@ struct BenchLine {
 /// # Errors
 /// What the command would say.
 pub fn run(words: &[String]) -> Result<Run, String> {
-    let command = BenchLine::augment_args(Command::new("bench").no_binary_name(true));
-    let read = command.try_get_matches_from(words);
-    let line = read.and_then(|matches| BenchLine::from_arg_matches(&matches)).map_err(|error| {
-        let text = legible(error).to_string();
-        let first = text.split("\n\n").next().unwrap_or_default();
-        first.trim_start_matches("error: ").to_owned()
-    })?;
-    let BenchLine { experiment, world, nic, options } = line;
+    let BenchLine { experiment, world, nic, options } = parsed(words)?;
     let run = Run { experiment, world, nic, options };
     let uses = [run.uses(None)];
     let checked = run.nic.check_taken(&uses).and(run.options.check_taken(&uses));
     checked.map_err(|error| format!("{error:#}"))?;
     Ok(run)
+}
+
+/// What the words behind a command say.
+///
+/// # Errors
+/// What the command would say.
+pub fn parsed<T: Args>(words: &[String]) -> Result<T, String> {
+    let command = T::augment_args(Command::new("earmark").no_binary_name(true));
+    let read = command.try_get_matches_from(words);
+    read.and_then(|matches| T::from_arg_matches(&matches)).map_err(|error| {
+        let text = legible(error).to_string();
+        let first = text.split("\n\n").next().unwrap_or_default();
+        first.trim_start_matches("error: ").to_owned()
+    })
 }
 
 /// What the command's help says of a flag; nothing if there is none of this name.

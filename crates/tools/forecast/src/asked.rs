@@ -10,17 +10,17 @@ use nic::processor::Costs;
 use predict::{By, Question, RunSettings};
 
 /// Settings that are compared where none are named.
-pub const USUAL: [&str; 6] =
+pub(crate) const USUAL: [&str; 6] =
     ["disabled", "delay:20", "delay:75", "throttle:50", "adaptive", "marked:75"];
 
 /// Arrivals that a grid and proposals are made of, at most: some 40 MB.
 const SAMPLE: usize = 500_000;
 
 /// Timers that a grid may be of, by their names.
-pub const GRIDS: [&str; 3] = ["delay", "throttle", "periodic"];
+pub(crate) const GRIDS: [&str; 3] = ["delay", "throttle", "periodic"];
 
 /// The timer of that name, if a grid may be of it.
-pub fn grid_timer(name: &str) -> Option<TimerKind> {
+pub(crate) fn grid_timer(name: &str) -> Option<TimerKind> {
     let timers = [TimerKind::Delay, TimerKind::Throttle, TimerKind::Periodic];
     GRIDS.into_iter().zip(timers).find(|(known, _)| *known == name).map(|(_, timer)| timer)
 }

@@ -3,14 +3,15 @@
 //! # Theory of operation
 //!
 //! ```text
-//! page.ts ─▶ engine.ts ─▶ worker.ts ─▶ abi ─▶ Engine::ask, Engine::feed ─▶ paste, predict, see
+//! page.ts ─▶ engine.ts ─▶ worker.ts ─▶ abi ─▶ Engine::ask ─▶ paste, predict, see
 //!            (a promise)   (a thread)   (bytes in linear memory)
 //! ```
 //!
 //! `cargo xtask page` compiles this crate for `wasm32-unknown-unknown` and puts it, with scripts
-//! of `web/`, into one HTML file. A request is JSON (`engine.rs`), and so is its answer. Bytes of
-//! files come piece by piece between two requests. All that the page says is made by the crates
-//! that the commands use; the scripts have no sentence, parser or model of their own.
+//! of `web/`, into one HTML file. A request is JSON (`engine.rs`), and so is its answer. Files stay
+//! in the browser: the engine pulls their bytes piece by piece, as a command reads a file, so that
+//! archives and captures of any length go through little memory. All that the page says is made by
+//! the crates that the commands use; the scripts have no sentence, parser or model of their own.
 //!
 //! An engine serves one worker. If it panics the worker ends, and the page starts another one.
 
@@ -23,4 +24,4 @@ mod paste;
 mod predict;
 mod see;
 
-pub use engine::Engine;
+pub use engine::{Engine, Open};

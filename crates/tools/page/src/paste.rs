@@ -5,49 +5,28 @@ use read::{InputKind, Options, ReadSession, Taken, screen};
 use report::terminal::Width;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use show::part;
 
-/// So many bytes of a file are kept; more are counted.
-const MOST_BYTES: usize = 512 << 20;
+use crate::Open;
 
-/// What the user says beside the files.
+/// Files, and what the user says beside them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct PasteOptions {
+pub(crate) struct Pasted {
+    /// What they are called in the answer.
+    files: Vec<String>,
     driver: Option<String>,
     device: Option<String>,
     seconds: Option<f64>,
 }
 
-/// A file so far.
-#[derive(Debug, Default)]
-struct PastedFile {
-    name: String,
-    bytes: Vec<u8>,
-}
-
-/// Files so far.
-#[derive(Debug, Default)]
-pub(crate) struct Paste {
-    files: Vec<PastedFile>,
-}
-
-impl Paste {
-    pub(crate) fn begin(&mut self, name: String) {
-        self.files.push(PastedFile { name, bytes: Vec::new() });
-    }
-
-    pub(crate) fn feed(&mut self, bytes: &[u8]) {
-        if let Some(file) = self.files.last_mut() {
-            let room = MOST_BYTES.saturating_sub(file.bytes.len());
-            file.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        }
-    }
-
-    pub(crate) fn answer(&mut self, options: PasteOptions) -> Result<Value, String> {
-        let PasteOptions { driver, device, seconds } = options;
+impl Pasted {
+    /// What they say.
+    pub(crate) fn answer(self, open: Open<'_>) -> Result<Value, String> {
+        let Self { files, driver, device, seconds } = self;
         let mut session = ReadSession::new(Options { driver, device, seconds });
-        for PastedFile { name, bytes } in std::mem::take(&mut self.files) {
-            read_into(&mut session, &name, &bytes[..])
+        for (number, name) in files.iter().enumerate() {
+            read_into(&mut session, name, open(number))
                 .map_err(|error| format!("read {name}: {error}"))?;
         }
         let answer = session.finish();
@@ -58,6 +37,13 @@ impl Paste {
         let markup = screen.markup().map_err(|error| error.to_string())?;
         let is_capture = |taken: &&Taken| taken.kind == InputKind::Capture;
         let captures: Vec<_> = answer.taken.iter().filter(is_capture).map(|it| &it.input).collect();
-        Ok(json!({ "text": screen.to_string(), "markup": markup, "captures": captures }))
+        let json = report::json::text(&answer).map_err(|error| error.to_string())?;
+        Ok(json!({
+            "markup": markup,
+            "json": json,
+            "missing": answer.missing(),
+            "lacks_driver": answer.devices.iter().any(|device| !device.has(part::DRIVER)),
+            "captures": captures,
+        }))
     }
 }

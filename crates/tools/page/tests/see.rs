@@ -4,7 +4,7 @@ use page::Engine;
 use serde_json::{Value, json};
 
 fn ask(engine: &mut Engine, request: &Value) -> Result<Value, String> {
-    engine.ask(request.to_string().as_bytes())
+    engine.ask(request.to_string().as_bytes(), &|_| Box::new(std::io::empty()))
 }
 
 fn play(engine: &mut Engine, values: &Value) -> Value {

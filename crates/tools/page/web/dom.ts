@@ -25,7 +25,9 @@ export function field(label: string, input: Input, hint = ""): HTMLElement {
   const parts: Node[] = [el("label", { for: input.id }, label), input];
   if (hint) {
     input.setAttribute("aria-describedby", `${input.id}-hint`);
-    parts.push(el("span", { class: "hint", id: `${input.id}-hint` }, hint));
+    // What stands `like this` is a word to type.
+    const words = hint.split("`").map((part, at) => (at % 2 ? el("code", {}, part) : part));
+    parts.push(el("span", { class: "hint", id: `${input.id}-hint` }, ...words));
   }
   return el("div", { class: "field" }, ...parts);
 }
@@ -33,6 +35,10 @@ export function field(label: string, input: Input, hint = ""): HTMLElement {
 /** Puts markup of the engine, which has escaped every text in it, in place of what was there. */
 export function put(place: HTMLElement, markup: string): void {
   place.innerHTML = markup;
+}
+
+export function button(label: string, onclick: () => void): HTMLButtonElement {
+  return el("button", { type: "button", onclick }, label);
 }
 
 /** A button that lets a user choose files. */
@@ -44,6 +50,5 @@ export function chooser(label: string, isMany: boolean, take: (files: File[]) =>
     // The same file may be chosen again.
     input.value = "";
   });
-  const button = el("button", { type: "button", onclick: () => input.click() }, label);
-  return el("span", {}, button, input);
+  return el("span", {}, button(label, () => input.click()), input);
 }

@@ -6,13 +6,7 @@ declare const DecompressionStream: new (format: string) => GenericTransformStrea
 /** What a worker is sent. */
 export type Message =
   | { id: number; module: WebAssembly.Module }
-  | { id: number; ask: object; files?: Sent[] };
-
-/** A file, and what is asked before its bytes follow. */
-export interface Sent {
-  before: object;
-  file: Blob;
-}
+  | { id: number; ask: object; files?: Blob[] };
 
 /** What a worker sends back. */
 export type Reply =
@@ -50,8 +44,8 @@ export class Engine {
   private waiting = new Map<number, Waiting>();
   private next = 0;
 
-  /** Asks after all bytes of `files` have been read. */
-  async ask<T>(ask: object, files?: Sent[], progress?: Progress): Promise<T> {
+  /** Asks; the engine reads `files`, which the request names in this order. */
+  async ask<T>(ask: object, files?: Blob[], progress?: Progress): Promise<T> {
     const worker = await this.started();
     return this.send<T>(worker, (id) => ({ id, ask, files }), progress);
   }

@@ -1,6 +1,7 @@
 // The tab Paste: texts and files, and what `earmark read` says of them.
 
-import { chooser, el, field, put } from "./dom";
+import { commandLine, saver } from "./command";
+import { button, chooser, el, field, put } from "./dom";
 import { Engine, Stopped } from "./engine";
 import { pack, unpack } from "./packed";
 import { fragment, Panel, remember, Values } from "./state";
@@ -8,6 +9,12 @@ import { fragment, Panel, remember, Values } from "./state";
 /** What the engine answers. */
 interface Answer {
   markup: string;
+  /** What the command prints with --json. */
+  json: string;
+  /** A line of a shell that prints what is missing. */
+  missing: string;
+  /** No text names the driver of a device. */
+  lacks_driver: boolean;
   /** Names of files that are captures. */
   captures: string[];
 }
@@ -32,6 +39,15 @@ export function paste(place: HTMLElement, onCapture: (file: File) => void): Pane
   const status = el("p", { role: "status", class: "status" });
   const answer = el("section", { class: "answer", "aria-label": "What it says" });
   const chosen = el("span", { class: "chosen" });
+  const save = saver();
+  const missing = commandLine("This prints what is missing; paste it, too:");
+
+  const beside = el("details", {},
+    el("summary", {}, "What you know beside"),
+    el("div", { class: "fields" },
+      field("Driver", fields.driver, "where no text names it, as ethtool -i prints it"),
+      field("Device", fields.device, "only this one; the name of what no text names"),
+      field("Seconds", fields.seconds, "between the first and the last reading of counters")));
 
   const values = (): Values => {
     const named = Object.entries(fields).map(([name, field]) => [name, field.value.trim()]);
@@ -40,13 +56,9 @@ export function paste(place: HTMLElement, onCapture: (file: File) => void): Pane
 
   const read = async () => {
     if (isBusy) engine.stop();
-    const sent = files.map((file) => ({ before: { ask: "file", name: file.name }, file }));
-    if (text.value.trim() !== "") {
-      sent.push({ before: { ask: "file", name: "-" }, file: new File([text.value], "-") });
-    }
+    const sent = text.value.trim() === "" ? files : [...files, new File([text.value], "-")];
     if (sent.length === 0) {
-      put(answer, "");
-      status.textContent = "";
+      fail("");
       return;
     }
     isBusy = true;
@@ -54,6 +66,7 @@ export function paste(place: HTMLElement, onCapture: (file: File) => void): Pane
     const { driver, device, seconds } = values();
     const ask = {
       ask: "read",
+      files: sent.map((file) => file.name),
       driver: driver || null,
       device: device || null,
       seconds: seconds ? Number(seconds) : null,
@@ -62,6 +75,9 @@ export function paste(place: HTMLElement, onCapture: (file: File) => void): Pane
       const said = await engine.ask<Answer>(ask, sent);
       isBusy = false;
       put(answer, said.markup);
+      save.offer(files[0]?.name ?? "pasted", said.json);
+      missing.show(said.missing);
+      if (said.lacks_driver) beside.open = true;
       status.textContent = "Read; the answer is below.";
       const capture = files.find((file) => said.captures.includes(file.name));
       if (capture) {
@@ -72,7 +88,7 @@ export function paste(place: HTMLElement, onCapture: (file: File) => void): Pane
     } catch (error) {
       if (error instanceof Stopped) return;
       isBusy = false;
-      fail(error as Error);
+      fail((error as Error).message);
     }
   };
   const soon = () => {
@@ -92,15 +108,17 @@ export function paste(place: HTMLElement, onCapture: (file: File) => void): Pane
     take([]);
     text.focus();
   };
-  const fail = (error: Error) => {
+  const fail = (why: string) => {
     put(answer, "");
-    status.textContent = error.message;
+    save.offer("", "");
+    missing.show("");
+    status.textContent = why;
   };
   const example = () => {
     engine.ask<string>({ ask: "example" }).then((plain) => {
       text.value = plain;
       read();
-    }, fail);
+    }, (error) => fail((error as Error).message));
   };
   const link = async () => {
     const hash = fragment("paste", { ...values(), text: await pack(text.value) });
@@ -120,8 +138,6 @@ export function paste(place: HTMLElement, onCapture: (file: File) => void): Pane
       soon();
     });
   }
-  const button = (label: string, does: () => void) =>
-    el("button", { type: "button", onclick: does }, label);
   place.append(
     el("label", { for: "pasted", class: "heading" }, "Paste output, logs or settings"),
     text,
@@ -131,14 +147,11 @@ export function paste(place: HTMLElement, onCapture: (file: File) => void): Pane
     el("div", { class: "buttons" },
       chooser("Choose files", true, take), button("Example", example),
       button("Link with this text", link), button("Clear", clear), chosen),
-    el("details", {},
-      el("summary", {}, "What you know beside"),
-      el("div", { class: "fields" },
-        field("Driver", fields.driver, "where no text names it, as ethtool -i prints it"),
-        field("Device", fields.device, "only this one; the name of what no text names"),
-        field("Seconds", fields.seconds, "between the first and the last reading of counters"))),
+    beside,
     status,
     answer,
+    missing.element,
+    el("div", { class: "buttons" }, save.element),
   );
   return {
     values,

@@ -1,5 +1,6 @@
 // The tab See: the model under what the controls say. The engine plays, draws and words it all.
 
+import { commandLine } from "./command";
 import { el, put } from "./dom";
 import { Engine, Stopped } from "./engine";
 import { fragment, Panel, remember, Values } from "./state";
@@ -18,7 +19,14 @@ interface Control {
 
 interface Form {
   controls: Control[];
-  cases: { title: string; says: string; links: { text: string; values: Values }[] }[];
+  cases: { title: string; says: string; figure: string; links: StoryLink[] }[];
+}
+
+/** A link of a story, with the figure that it shows. */
+interface StoryLink {
+  text: string;
+  shows: string;
+  values: Values;
 }
 
 /** What the engine answers. */
@@ -55,7 +63,8 @@ export function see(place: HTMLElement): Panel {
   const picture = el("figure", { class: "tradeoff" });
   const figures = el("dl", { class: "figures" });
   const status = el("p", { role: "status", class: "status" });
-  const commands = el("pre", { class: "command" });
+  const one = commandLine("The command that gives these numbers:");
+  const others = commandLine("The same with all settings of the picture:");
   const time = timeline(engine, () => remember("see", values()));
 
   const current = (): Values =>
@@ -69,7 +78,8 @@ export function see(place: HTMLElement): Panel {
     put(picture, said.picture);
     figures.replaceChildren(...said.figures.map(([name, value]) =>
       el("div", {}, el("dt", {}, name), el("dd", {}, value))));
-    commands.textContent = `${said.command}\n${said.all}`;
+    one.show(said.command);
+    others.show(said.all);
     for (const { control, element } of fields) element.hidden = !said.taken.includes(control.name);
     status.textContent = "";
   };
@@ -114,18 +124,18 @@ export function see(place: HTMLElement): Panel {
     stories,
     el("div", { class: "model" },
       controls,
-      el("div", {}, picture, status, figures,
-        el("details", {}, el("summary", {}, "The command that gives these numbers, and all of them"),
-          commands))),
-    time.element,
+      picture,
+      el("div", {}, status, figures, one.element, others.element, time.element)),
   );
   engine.ask<Form>({ ask: "see-form" }).then((form) => {
     fields = form.controls.map((control) => field(control, changed));
     controls.append(...fields.map((it) => it.element));
-    stories.append(...form.cases.map(({ title, says, links }) =>
+    stories.append(...form.cases.map(({ title, says, figure, links }) =>
       el("article", {}, el("h2", {}, title), el("p", {}, says),
-        el("p", {}, ...links.flatMap(({ text, values }) =>
-          [el("a", { href: fragment("see", values) }, text), " "])))));
+        el("p", { class: "hint" }, `${figure}:`),
+        el("dl", {}, ...links.map(({ text, shows, values }) => el("div", {},
+          el("dt", {}, el("a", { href: fragment("see", values) }, text)),
+          el("dd", {}, shows)))))));
     apply();
   }, (error) => {
     status.textContent = (error as Error).message;
@@ -145,22 +155,22 @@ function field(control: Control, changed: () => void): Field {
   const { name, hint, kind, unit } = control;
   const stops = [...control.stops];
   const id = `see-${name}`;
-  const label = el("label", { for: id }, name);
+  const label = el("label", { for: id, title: hint }, name);
   if (kind === "check") {
-    const input = el("input", { id, type: "checkbox", onchange: changed });
+    const input = el("input", { id, type: "checkbox", title: hint, onchange: changed });
     return {
       control,
-      element: el("div", { class: "field check", title: hint }, input, label),
+      element: el("div", { class: "field check" }, input, label),
       get: () => (input.checked ? "true" : ""),
       set: (value) => { input.checked = value === "true"; },
     };
   }
   if (kind === "choice") {
     const option = (value: string) => el("option", { value }, value || USUAL);
-    const input = el("select", { id, onchange: changed }, ...stops.map(option));
+    const input = el("select", { id, title: hint, onchange: changed }, ...stops.map(option));
     return {
       control,
-      element: el("div", { class: "field", title: hint }, label, input),
+      element: el("div", { class: "field" }, label, input),
       get: () => input.value,
       set: (value) => {
         if (![...input.options].some((it) => it.value === value)) input.append(option(value));
@@ -169,7 +179,7 @@ function field(control: Control, changed: () => void): Field {
     };
   }
   const output = el("output", { for: id });
-  const input = el("input", { id, type: "range", min: "0", step: "1" });
+  const input = el("input", { id, type: "range", min: "0", step: "1", title: hint });
   const word = () => {
     const stop = stops[input.valueAsNumber] ?? "";
     output.textContent = stop === "" ? USUAL : `${stop} ${unit}`;
@@ -181,7 +191,7 @@ function field(control: Control, changed: () => void): Field {
   });
   return {
     control,
-    element: el("div", { class: "field", title: hint }, el("span", {}, label, output), input),
+    element: el("div", { class: "field" }, el("span", {}, label, output), input),
     get: () => stops[input.valueAsNumber] ?? "",
     set: (value) => {
       // A link may have a value between two stops.

@@ -1,6 +1,6 @@
 // The timeline of the tab See: a window on the run that was played last, at rest or moving.
 
-import { el, put } from "./dom";
+import { button, el, put } from "./dom";
 import { Engine } from "./engine";
 import { Values } from "./state";
 
@@ -31,6 +31,8 @@ export function timeline(engine: Engine, changed: () => void): TimelinePanel {
   let span: number = SPANS.usual;
   let isMoving = false;
   let isLooking = false;
+  /** The step of the look that follows. */
+  let next: number | undefined;
 
   const picture = el("figure", { class: "time" });
   const says = el("ul", { class: "says", "aria-live": "polite" });
@@ -45,8 +47,11 @@ export function timeline(engine: Engine, changed: () => void): TimelinePanel {
 
   const look = async (step = 0) => {
     const width = Math.max(280, picture.clientWidth - 2);
+    const asked = at;
     const seen = await engine.ask<Seen>({ ask: "see-look", at_us: at, span_us: span, step, width });
-    ({ at_us: at, end_us: end } = seen);
+    // Somebody may have gone on meanwhile.
+    if (at === asked) at = seen.at_us;
+    end = seen.end_us;
     put(picture, seen.picture);
     says.replaceChildren(...seen.says.map((text) => el("li", {}, text)));
     algorithm.replaceChildren(`${seen.setting}\n\n`, ...seen.algorithm.flatMap(([line, decides]) =>
@@ -56,12 +61,17 @@ export function timeline(engine: Engine, changed: () => void): TimelinePanel {
     where.setAttribute("aria-valuetext", `${at.toFixed(1)} us`);
   };
 
-  /** Looks, unless a look is under way: the next change will have another. */
+  /** Looks; of changes meanwhile, the last one counts. */
   const quietly = async (step = 0) => {
+    next = step;
     if (isLooking) return;
     isLooking = true;
-    // Nothing has been played yet, or the engine was stopped.
-    await look(step).catch(() => undefined);
+    while (next !== undefined) {
+      const by = next;
+      next = undefined;
+      // Nothing has been played yet, or the engine was stopped.
+      await look(by).catch(() => undefined);
+    }
     isLooking = false;
     if (!isMoving) changed();
   };
@@ -93,7 +103,6 @@ export function timeline(engine: Engine, changed: () => void): TimelinePanel {
       move();
     },
   }, "Play");
-  const button = (text: string, onclick: () => void) => el("button", { type: "button", onclick }, text);
   const zoom = (factor: number) => {
     span = Math.min(SPANS.most, Math.max(SPANS.least, span * factor));
     quietly();
@@ -104,7 +113,8 @@ export function timeline(engine: Engine, changed: () => void): TimelinePanel {
   };
   let width = 0;
   new ResizeObserver(() => {
-    if (picture.clientWidth === width) return;
+    // A tab that is hidden has no width.
+    if (picture.clientWidth === width || picture.clientWidth === 0) return;
     width = picture.clientWidth;
     if (end > 0) quietly();
   }).observe(picture);

@@ -1,63 +1,62 @@
-// The thread in which an engine runs: requests in order, bytes of files piece by piece.
+// The thread in which an engine runs: requests in order, bytes of files as it pulls them.
 
-import type { Message, Reply, Sent } from "./engine";
+import type { Message, Reply } from "./engine";
 
 /** What `abi.rs` exports. */
 interface Exports {
   memory: WebAssembly.Memory;
   room(bytes: number): number;
   ask(): number;
-  feed(): number;
   answer(): number;
 }
 
-/** Bytes of a file that are read at once. */
-const PIECE = 4 << 20;
+/** Workers have it; the compiler's list of pages does not. */
+declare const FileReaderSync: new () => { readAsArrayBuffer(blob: Blob): ArrayBuffer };
 
+const reader = new FileReaderSync();
 let exports: Exports | undefined;
+/** The request that is being answered. */
+let current: { id: number; files: Blob[] } = { id: 0, files: [] };
 
 const reply = (what: Reply) => (postMessage as (what: Reply) => void)(what);
 
-/** What the engine answers; throws what it refuses. */
-function call(of: "ask" | "feed", bytes: Uint8Array): unknown {
-  if (!exports) throw new Error("the engine has not started");
-  // A call may make the memory grow, which is another buffer then.
-  const room = exports.room(bytes.length);
-  new Uint8Array(exports.memory.buffer, room, bytes.length).set(bytes);
-  const length = exports[of]();
-  const answer = new Uint8Array(exports.memory.buffer, exports.answer(), length);
-  const { ok, error } = JSON.parse(new TextDecoder().decode(answer));
-  if (error !== undefined) throw new Error(error);
-  return ok;
-}
+/** A call may make the memory grow, which is another buffer then. */
+const memory = (at: number, length: number) =>
+  new Uint8Array(exports!.memory.buffer, at >>> 0, length);
 
-const ask = (request: object) => call("ask", new TextEncoder().encode(JSON.stringify(request)));
-
-async function read(id: number, files: Sent[]): Promise<void> {
-  const of = files.reduce((sum, { file }) => sum + file.size, 0);
-  let done = 0;
-  for (const { before, file } of files) {
-    ask(before);
-    for (let at = 0; at < file.size; at += PIECE) {
-      const piece = await file.slice(at, at + PIECE).arrayBuffer();
-      call("feed", new Uint8Array(piece));
-      done += piece.byteLength;
-      reply({ id, done, of });
-    }
+/** Writes the next bytes of a file to an address of the engine; how many, or -1 if it cannot. */
+function pull(number: number, at: number, into: number, most: number): number {
+  const { id, files } = current;
+  const size = (file: Blob | undefined) => file?.size ?? 0;
+  try {
+    const piece = reader.readAsArrayBuffer(files[number]!.slice(at, at + most));
+    memory(into, piece.byteLength).set(new Uint8Array(piece));
+    const before = files.slice(0, number).reduce((sum, file) => sum + size(file), 0);
+    const of = files.reduce((sum, file) => sum + size(file), 0);
+    reply({ id, done: before + at + piece.byteLength, of });
+    return piece.byteLength;
+  } catch {
+    return -1;
   }
 }
 
 async function take(message: Message): Promise<unknown> {
   if ("module" in message) {
-    const instance = await WebAssembly.instantiate(message.module, {});
+    const instance = await WebAssembly.instantiate(message.module, { page: { pull } });
     exports = instance.exports as unknown as Exports;
     return null;
   }
-  await read(message.id, message.files ?? []);
-  return ask(message.ask);
+  if (!exports) throw new Error("the engine has not started");
+  current = { id: message.id, files: message.files ?? [] };
+  const request = new TextEncoder().encode(JSON.stringify(message.ask));
+  memory(exports.room(request.length), request.length).set(request);
+  const length = exports.ask();
+  const { ok, error } = JSON.parse(new TextDecoder().decode(memory(exports.answer(), length)));
+  if (error !== undefined) throw new Error(error);
+  return ok;
 }
 
-// One after the other: bytes of two files must not mix.
+// One after the other: the engine starts before it is asked.
 let last: Promise<void> = Promise.resolve();
 onmessage = (event) => {
   const message = event.data as Message;

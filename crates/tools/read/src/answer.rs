@@ -1,5 +1,6 @@
 //! What was read, and what follows.
 
+use report::terminal::NOT_HERE;
 use schemars::JsonSchema;
 use serde::Serialize;
 use show::{Rates, Report};
@@ -36,6 +37,18 @@ impl ReadResult {
     pub fn expected(&self) -> String {
         let remark = self.taken.iter().find_map(|taken| taken.remark.clone());
         remark.unwrap_or_else(|| "try: ethtool -c eth0 | earmark read -".into())
+    }
+
+    /// A line of a shell that prints what is missing of the devices; empty if nothing is.
+    pub fn missing(&self) -> String {
+        let all = self.devices.iter().flat_map(|device| &device.unreadable);
+        let mut commands: Vec<&str> = Vec::new();
+        for command in all.filter_map(|it| it.why.strip_prefix(NOT_HERE)) {
+            if !commands.contains(&command) {
+                commands.push(command);
+            }
+        }
+        commands.join("; ")
     }
 }
 

@@ -5,6 +5,7 @@ use device::interrupts::{Affinity, Interrupt, of_device};
 use device::kernel::{KernelFiles, directory_of};
 use device::setters::{Setters, Traits, read_setters};
 use device::{DeviceFiles, read_device};
+use report::terminal::NOT_HERE;
 use show::{Report, Unreadable, crowded_cpu, part, vectors};
 
 use crate::known::KnownDevice;
@@ -156,6 +157,6 @@ fn missing(report: &Report, known: &KnownDevice, tree: &Tree) -> Vec<Unreadable>
     let is_missing = |(what, is_known, _): &(&'static str, bool, String)| {
         !is_known && !known.lacks.contains(what)
     };
-    let entry = |(what, _, command)| Unreadable { what, why: format!("not here; {command}") };
+    let entry = |(what, _, command)| Unreadable { what, why: format!("{NOT_HERE}{command}") };
     all.into_iter().filter(is_missing).map(entry).collect()
 }

@@ -80,7 +80,7 @@ pub(crate) fn controls() -> Vec<Setter> {
 }
 
 /// The same without the help, which is looked up in the whole command: each answer needs these.
-fn setters() -> [Setter; 21] {
+fn setters() -> [Setter; 22] {
     use SetterKind::{Check, Choice, Range};
     let words = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
     let usual = |all: &[u32]| {
@@ -108,6 +108,7 @@ fn setters() -> [Setter; 21] {
         ("compute", Range, usual(&[0, 10, 50, 110, 200, 500]), "", "us"),
         ("value-bytes", Range, usual(&[100, 1_000, 4_096, 16_384, 65_536]), "", "bytes"),
         ("bulk-rate", Range, usual(BULK_RATES), "", "Mbit/s"),
+        ("bulk-chunk", Range, usual(&[1_024, 4_096, 16_384, 65_536, 131_072]), "", "bytes"),
         ("link-rate", Range, usual(&[100, 1_000, 2_500, 10_000, 25_000]), "", "Mbit/s"),
         ("link-latency", Range, usual(LATENCIES), "", "us"),
         ("dma-latency", Range, usual(&[0, 1, 2, 5, 10]), "", "us"),

@@ -119,11 +119,16 @@ impl Trace {
         let decides = |reasons: &[Reason]| reason.is_some_and(|(_, it)| reasons.contains(&it));
         let algorithm = setting.algorithm().map(|(line, reasons)| (line, decides(reasons)));
         let at_us = self.us(at);
+        let mut says: Vec<String> =
+            here.map(|(_, host, what)| self.sentence(*host, *what)).collect();
+        if says.is_empty() {
+            says.push("nothing happens at this moment".into());
+        }
         Seen {
             at_us,
             end_us: self.all.last().map_or(0.0, |it| self.us(it.0)),
             picture: self.picture((at_us, look.span_us.clamp(1.0, 1e6)), look.width),
-            says: here.map(|(_, host, what)| self.sentence(*host, *what)).collect(),
+            says,
             setting: setting.to_string(),
             algorithm: algorithm.collect(),
         }

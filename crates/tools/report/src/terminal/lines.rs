@@ -109,8 +109,14 @@ impl Lines {
 /// How commands begin in prose.
 const COMMANDS: [&str; 2] = ["earmark ", "ethtool -"];
 
+/// What stands before the commands that get what is missing, up to the end of the text.
+pub const NOT_HERE: &str = "not here; ";
+
 /// A text as markup: its commands are code, up to the end of their clause.
 pub(crate) fn prose(text: &str) -> String {
+    if let Some((before, commands)) = text.split_once(NOT_HERE) {
+        return format!("{}{NOT_HERE}<code>{}</code>", escape(before), escape(commands));
+    }
     let mut markup = String::new();
     for (number, part) in text.split('`').enumerate() {
         if number % 2 == 1 {
@@ -151,12 +157,12 @@ mod tests {
         lines.text("  Up to 9 us:", "a <hold>");
         lines.gap();
         lines.group("rings", ["one".into(), "type: earmark show eth0; or not".into()]);
-        lines.group("softirq", ["two".into()]);
+        lines.group("softirq", ["two: not here; grep . a/{b,c}; cat d".into()]);
         assert_eq!(
             lines.markup(),
             "<p><strong>Up to 9 us:</strong> a &lt;hold&gt;</p>\
              <dl><div><dt>rings</dt><dd><p>one</p><p>type: <code>earmark show eth0</code>; or not</p>\
-             </dd></div><div><dt>softirq</dt><dd><p>two</p></dd></div></dl>"
+             </dd></div><div><dt>softirq</dt><dd><p>two: not here; <code>grep . a/{b,c}; cat d</code></p></dd></div></dl>"
         );
     }
 }

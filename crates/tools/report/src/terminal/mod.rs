@@ -12,7 +12,7 @@ mod table;
 use std::io::{IsTerminal, stderr, stdout};
 
 use crate::numbers::rounded;
-pub use lines::Lines;
+pub use lines::{Lines, NOT_HERE};
 pub(crate) use lines::prose;
 pub use stream::Stream;
 pub use table::Table;
