@@ -153,7 +153,7 @@ fn a_capture__has_the_prediction_of_the_command() {
     let directory = Directory::new();
     fs::write(directory.file("a b.pcap"), capture()).unwrap();
     let mut browser = browser(
-        "drop?host=10.0.0.2&by=flow&compare=disabled,delay:75,marked:75&costs=paper&wakeup-cost=900",
+        "drop?host=10.0.0.2&by=flow&compare=disabled,delay:75,marked:75&costs=paper&seed=7",
     );
     let typed = dropped(&mut browser, &directory.file("a b.pcap"));
     assert!(typed.starts_with("earmark predict 'a b.pcap' --compare disabled,"), "{typed}");
@@ -186,7 +186,8 @@ fn a_command__is_copied_with_the_keyboard_and_says_so() {
     browser.order("Browser.grantPermissions", json!({ "permissions": ["clipboardReadWrite"] }));
     browser.value("document.querySelector('#see .typed button').focus()");
     for kind in ["keyDown", "keyUp"] {
-        let enter = json!({ "type": kind, "key": "Enter", "text": "\r", "windowsVirtualKeyCode": 13 });
+        let enter =
+            json!({ "type": kind, "key": "Enter", "text": "\r", "windowsVirtualKeyCode": 13 });
         browser.order("Input.dispatchKeyEvent", enter);
     }
     browser.until("document.querySelector('#see .typed [role=status]').textContent == 'Copied.'");

@@ -131,7 +131,8 @@ impl Browser {
     pub(crate) fn resident_peak(&self) -> u64 {
         let children = |pid: u32| {
             let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-            let of_thread = threads.filter_map(|it| fs::read_to_string(it.path().join("children")).ok());
+            let of_thread =
+                threads.filter_map(|it| fs::read_to_string(it.path().join("children")).ok());
             let all = of_thread.collect::<Vec<_>>().join(" ");
             all.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>()
         };

@@ -60,9 +60,7 @@ impl Engine {
             Ask::Example => Ok(json!(EXAMPLE)),
             Ask::Read(pasted) => pasted.answer(open),
             Ask::PredictForm => Ok(predict::form()),
-            Ask::Predict(dropped) => {
-                dropped.answer(open(0)).map_err(|error| format!("{error:#}"))
-            }
+            Ask::Predict(dropped) => dropped.answer(open(0)).map_err(|error| format!("{error:#}")),
             Ask::SeeForm => Ok(see::form()),
             Ask::See { values } => self.see.play(&values),
             Ask::SeeGhost => self.see.ghost(),

@@ -64,7 +64,8 @@ impl Dropped {
         let said = options().into_iter().filter_map(|option| {
             let value = self.options.get(&option.name)?.trim();
             // Between settings the command takes no spaces.
-            let value = if option.name == "compare" { value.replace(' ', "") } else { value.into() };
+            let value =
+                if option.name == "compare" { value.replace(' ', "") } else { value.into() };
             let is_said = !value.is_empty() && value != option.usual;
             is_said.then(|| [format!("--{}", option.name), value])
         });

@@ -124,7 +124,8 @@ const CASES: [CaseText; 5] = [
 
 /// All of them.
 pub(crate) fn cases() -> Vec<SeenCase> {
-    let link = |(text, shows, values): &LinkText| CaseLink { text, shows, values: values_of(values) };
+    let link =
+        |(text, shows, values): &LinkText| CaseLink { text, shows, values: values_of(values) };
     CASES
         .map(|(title, says, figure, texts)| SeenCase {
             title,

@@ -12,8 +12,8 @@ mod table;
 use std::io::{IsTerminal, stderr, stdout};
 
 use crate::numbers::rounded;
-pub use lines::{Lines, NOT_HERE};
 pub(crate) use lines::prose;
+pub use lines::{Lines, NOT_HERE};
 pub use stream::Stream;
 pub use table::Table;
 
