@@ -43,9 +43,9 @@ pub(super) fn rows(suspension: &Suspension, window: &Window) -> Vec<Row> {
     ];
     let none = String::new;
     let servers = suspension.pollers.iter().map(|it| {
-        let (poller, state) = (&it.poller, it.verdict.state.name());
+        let (poller, state) = (&it.poller, it.verdict.name());
         let name = format!("  {} ({}) {}", poller.program, poller.pid, poller.descriptor);
-        vec![name, none(), none(), none(), none(), state.into()]
+        vec![name, none(), none(), none(), none(), state]
     });
     [device].into_iter().chain(servers).collect()
 }
@@ -88,6 +88,6 @@ mod tests {
             lines[0].split_whitespace().collect::<Vec<_>>().join(" "),
             "eth0 2000 20 100.0 1800 1 of 1 ready"
         );
-        assert_eq!(lines[1].split_whitespace().collect::<Vec<_>>().join(" "), "nginx (7) 9 active");
+        assert_eq!(lines[1].split_whitespace().collect::<Vec<_>>().join(" "), "nginx (7) 9 active, 90 %");
     }
 }

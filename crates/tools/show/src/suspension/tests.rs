@@ -58,6 +58,8 @@ fn a_verdict_takes_settings_and_counts() {
     let busy = window(1_000, 10, Some(900));
     assert_eq!(state(&ready(), true, busy), SuspensionState::Active);
     assert_eq!(state(&ready(), true, window(1_000, 900, Some(0))), SuspensionState::Unused);
+    assert_eq!(state(&ready(), true, window(1_000, 900, Some(99))), SuspensionState::HardlyUsed);
+    assert_eq!(state(&ready(), true, window(1_000, 900, Some(100))), SuspensionState::Active);
     assert_eq!(state(&ready(), true, window(0, 0, Some(0))), SuspensionState::Unknown);
     assert_eq!(state(&ready(), true, window(1_000, 10, None)), SuspensionState::Unknown);
     assert_eq!(state(&ready(), true, None), SuspensionState::Unknown);
@@ -70,6 +72,29 @@ fn a_verdict_takes_settings_and_counts() {
         );
     }
     assert_eq!(state(&report(None, 20_000, 2), true, busy), SuspensionState::Impossible);
+}
+
+#[test]
+fn a_verdict_names_the_share_of_packets_that_programs_found() {
+    let name = |polled| judged(&ready(), &poller(true), window(1_000, 10, polled)).name();
+    let cases = [
+        (0, "armed, but not used"),
+        (1, "hardly used, below 1 %"),
+        (12, "hardly used, 1 %"),
+        (480, "active, 48 %"),
+        // Not all of them is not 100.
+        (999, "active, 99 %"),
+        // Those of another device of the network are counted, too.
+        (1_300, "active, 100 %"),
+    ];
+    for (polled, said) in cases {
+        assert_eq!(name(Some(polled)), said, "{polled} of 1000");
+    }
+    assert_eq!(name(None), "unknown");
+    let shared = judged(&ready(), &poller(true), window(1_000, 10, Some(1_300)));
+    assert_eq!(shared.polled_share, Some(1.0));
+    let unarmed = judged(&ready(), &poller(false), window(1_000, 10, Some(900)));
+    assert_eq!((unarmed.name().as_str(), unarmed.polled_share), ("not armed", None));
 }
 
 #[test]
@@ -123,7 +148,7 @@ fn a_screen_says_what_was_counted() {
     for part in [
         "eth0: ready to suspend interrupts (1 NAPI instance)",
         "memcached (100), epoll object 5, 2 sockets: polls for 0 us, prefers to",
-        "Active (NAPI 8193): 900 of 1000 packets came in 1.0 s",
+        "Active, 90 % (NAPI 8193): 900 of 1000 packets came in 1.0 s",
         "10 interrupts came, those for sent packets included: 100.0 packets each",
     ] {
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -104,7 +104,7 @@ fn judged(judged: &Judged, lines: &mut Lines) {
             sockets.unwrap_or_default()
         ),
     );
-    let state = verdict.state.name();
+    let state = verdict.name();
     let state = state[..1].to_uppercase() + &state[1..];
     let of = napi.map(|napi| format!(" (NAPI {napi})")).unwrap_or_default();
     lines.text("  ", &format!("{state}{of}: {}.", verdict.why));
