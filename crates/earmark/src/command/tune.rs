@@ -152,7 +152,7 @@ impl TuneArgs {
             let has = match metric {
                 Metric::Throughput => workload.has_throughput(),
                 Metric::Cpu | Metric::Interrupts => true,
-                Metric::Value => false,
+                Metric::Value | Metric::Polled => false,
                 _ => workload.has_latency(),
             };
             ensure!(

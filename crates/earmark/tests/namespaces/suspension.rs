@@ -1,8 +1,9 @@
-//! `earmark show --suspension`: servers that suspend interrupts, could, and cannot.
+//! `earmark show --suspension`: servers that suspend interrupts, could, and cannot; and
+//! `earmark tune --suspend`, which switches a server's polls along with the device.
 
 use serde_json::Value;
 
-use crate::support::{Directory, in_network, needs};
+use crate::support::{Directory, EARMARK, Ended, in_network, needs, shared_library};
 
 /// A server that answers what it gets, one connection at a time: it waits in `epoll_wait`, which
 /// polls for so many microseconds and prefers that or not, or (`never`) in `recv`, with an epoll
@@ -32,15 +33,19 @@ server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 while True: server.send(b"."), server.recv(64)
 "#;
 
-/// `one`, which NAPI polls, with its other end in a network of its own, and what
-/// `show --suspension` says of a server there, as JSON.
-const SCRIPT: &str = r#"
+/// `one`, which NAPI polls, with its other end in a network of its own, where `far` runs a command.
+const FAR: &str = r#"
 unshare --net sleep 600 & far=$!
 until [ "$(readlink /proc/$far/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.01; done
 ip link set two netns $far; ip link set lo up
 far() { nsenter --net --target $far "$@"; }
 far ip address add 10.77.0.2/24 dev two; far ethtool -K two tso off; far ip link set two up
 ip address add 10.77.0.1/24 dev one; ethtool -K one tso off
+set +e
+"#;
+
+/// What `show --suspension` says of a server there, as JSON.
+const JUDGE: &str = r#"
 judge() { # network address waits usecs prefer
     mkfifo fifo; python3 -c "$SERVER" "$2" "$3" "$4" "$5" > fifo & server=$!
     read -r _ < fifo; rm fifo
@@ -52,13 +57,13 @@ judge() { # network address waits usecs prefer
     earmark watch one --suspension --interval 0.5 --count 1 --json | sed 's/^/watch /'
     kill $client $server; wait $client $server || true
 }
-set +e
 "#;
 
 /// What `show` says in each case, and `watch` of the device.
 fn verdicts(cases: &str) -> (Vec<Value>, Vec<Value>) {
     let state = Directory::new();
-    let script = format!("export SERVER='{SERVER}' CLIENT='{CLIENT}'\n{SCRIPT}{cases}\nkill $far");
+    let script =
+        format!("export SERVER='{SERVER}' CLIENT='{CLIENT}'\n{FAR}{JUDGE}{cases}\nkill $far");
     let ended = in_network(&state, &script);
     let objects = |start: &str| {
         let lines = ended.output().lines().filter_map(|line| line.strip_prefix(start));
@@ -121,4 +126,149 @@ fn show_suspension__of_a_server__follows_from_settings_and_counts() {
     assert_eq!(state(active, "device"), "active", "{active}");
     assert_eq!(state(unused, "device"), "unused", "{unused}");
     assert_eq!(state(unarmed, "device"), "unarmed", "{unarmed}");
+}
+
+/// An unmodified server: it asks nobody to poll.
+const PLAIN: &str = r#"
+import select, socket
+listening = socket.create_server(("10.77.0.1", 7))
+epoll = select.epoll()
+epoll.register(listening, select.EPOLLIN)
+connections = {}
+print("ready", flush=True)
+while True:
+    for number, _ in epoll.poll():
+        if number == listening.fileno():
+            connection, _ = listening.accept()
+            connections[connection.fileno()] = connection
+            epoll.register(connection, select.EPOLLIN)
+        elif request := connections[number].recv(64): connections[number].send(request)
+        else: connections.pop(number).close()
+"#;
+
+/// Asks it so many times, one after the other.
+const ASKS: &str = r#"
+import socket
+server = socket.create_connection(("10.77.0.1", 7))
+for _ in range(100): server.send(b"."), server.recv(64)
+"#;
+
+/// Starts the server with the library, asks it, and writes a line into `log`: what the command
+/// found in its environment, whether the server's epoll object prefers busy polling, and
+/// irq-suspend-timeout of the device. What it prints is less where the server prefers it.
+const MEASURE: &str = r#"#!/bin/sh
+rm -f fifo; mkfifo fifo; LD_PRELOAD=$LIBRARY python3 -c "$PLAIN" > fifo & server=$!
+read -r _ < fifo
+nsenter --net --target $far python3 -c "$ASKS" || exit
+shown=$($EARMARK show one --suspension --sample 0 --json $server | tr -d ' ,')
+kill $server
+prefers=$(echo "$shown" | sed -n 's/"prefer"://p')
+echo $EARMARK_PREFER_BUSY_POLL $prefers \
+    $(echo "$shown" | sed -n 's/"irq_suspend_timeout_us"://p') >> log
+if [ $prefers = true ]; then echo 1; else echo 5; fi
+"#;
+
+/// Runs `script` where `./measure` is that, and `suspended` prints irq-suspend-timeout of `one`.
+fn with_measure(state: &Directory, script: &str) -> Ended {
+    state.script("measure", MEASURE);
+    let library = shared_library("libearmark_poll.so", "earmark-preload");
+    let script = format!(
+        "export PLAIN='{PLAIN}' ASKS='{ASKS}' EARMARK={EARMARK} LIBRARY={}
+         {FAR}
+         export far
+         suspended() {{
+             earmark show one --suspension --json | tr -d ' ,' |
+                 sed -n 's/\"irq_suspend_timeout_us\"://p'
+         }}
+         {script}
+         kill $far",
+        library.display()
+    );
+    in_network(state, &script)
+}
+
+#[test]
+fn tune_suspend__switches_the_server_along_and_rollback_undoes_the_pick() {
+    needs!("network", "nsenter", "python3");
+    let state = Directory::new();
+    let ended = with_measure(
+        &state,
+        "earmark tune one --suspend --command ./measure --trials 5 --max-usecs 2 --json \
+             --report page.html
+         suspended >&2; earmark rollback one > /dev/null; suspended >&2",
+    );
+    if !kernel_suspends() {
+        let refusal = "--suspend: the device has no irq-suspend-timeout";
+        return assert!(ended.stderr.contains(refusal), "{ended:?}");
+    }
+    let outcome = ended.json();
+    let trials = outcome["trials"].as_array().unwrap();
+    let suspends = |trial: &Value| trial["setting"].as_str().unwrap().contains("irq-suspend");
+    for usecs in [20, 100] {
+        let setting = format!(
+            "napi-defer-hard-irqs 2 gro-flush-timeout {usecs}000 irq-suspend-timeout 20000000"
+        );
+        assert!(trials.iter().any(|it| it["setting"] == setting.as_str()), "{setting}: {outcome}");
+    }
+    for trial in trials {
+        let value = if suspends(trial) { 1.0 } else { 5.0 };
+        assert_eq!(trial["figures"]["value"].as_f64().map(f64::round), Some(value), "{trial}");
+        let polled = trial["figures"]["polled"].as_f64();
+        assert_eq!(polled.is_some(), suspends(trial), "{trial}");
+    }
+    let log = std::fs::read_to_string(state.file("log")).unwrap();
+    let lines: std::collections::BTreeSet<&str> = log.lines().collect();
+    assert_eq!(lines, ["0 false 0.0", "1 true 20000.0"].into(), "the server goes with the device");
+    // Measured in turns, beside how the device was; both are in the log.
+    assert!(outcome["verified"]["before"]["value"].as_f64().is_some(), "{outcome}");
+    assert!(suspends(&trials[outcome["pick"].as_u64().unwrap() as usize]), "{outcome}");
+    assert_eq!(outcome["applied"], true, "{outcome}");
+    assert!(ended.stderr.ends_with("\n20000.0\n0.0\n"), "{ended:?}");
+    let page = std::fs::read_to_string(state.file("page.html")).unwrap();
+    assert!(page.contains("start the server with EARMARK_PREFER_BUSY_POLL=1"), "{page}");
+}
+
+#[test]
+fn tune_suspend__of_a_command_without_such_a_server__says_so() {
+    needs!("network", "nsenter", "ping");
+    if !kernel_suspends() {
+        return;
+    }
+    let state = Directory::new();
+    let ended = with_measure(
+        &state,
+        "earmark tune one --suspend --trials 3 --max-usecs 1 --dry-run \
+             --command 'ping -q -c 3 -i 0.01 10.77.0.2 > /dev/null; echo 1'",
+    );
+    let flat = ended.output().split_whitespace().collect::<Vec<_>>().join(" ");
+    let says = "no program polled for its packets, so no interrupt was suspended";
+    assert_eq!(flat.matches(says).count(), 2, "{ended:?}");
+}
+
+#[test]
+fn tune_suspend__that_ends_early__leaves_no_interrupt_suspended() {
+    needs!("network", "nsenter", "python3");
+    if !kernel_suspends() {
+        return;
+    }
+    // Under a setting that suspends, the command stays until there is a file `go`.
+    let stays = "echo $EARMARK_PREFER_BUSY_POLL > now
+        until [ $EARMARK_PREFER_BUSY_POLL = 0 ] || [ -e go ]; do sleep 0.01; done; echo 1";
+    for signal in ["INT", "TERM", "KILL"] {
+        let state = Directory::new();
+        let ended = with_measure(
+            &state,
+            &format!(
+                "env --default-signal=INT {EARMARK} tune one --suspend --command '{stays}' &
+                 tune=$!
+                 until [ \"$(cat now)\" = 1 ]; do sleep 0.01; done 2> /dev/null
+                 suspended
+                 kill -{signal} $tune; touch go; wait $tune
+                 until [ \"$(suspended)\" = 0.0 ]; do sleep 0.01; done
+                 cat /sys/class/net/one/gro_flush_timeout"
+            ),
+        );
+        assert_eq!(ended.output(), "20000.0\n0\n", "{signal}: {ended:?}");
+        assert!(!state.has_journal(), "{signal}: {:?}", state.names());
+    }
 }

@@ -140,8 +140,13 @@ pub(crate) fn compile_mpi(mpicc: &str, source: &Path, program: &Path) {
 /// The directory into which cargo puts the provider that it builds with the tests.
 #[track_caller]
 pub(crate) fn provider() -> PathBuf {
-    let directory = std::env::current_exe().unwrap().parent().unwrap().to_owned();
-    let library = directory.join("libearmark_fi.so");
-    assert!(library.exists(), "no {}; run: cargo build -p earmark-provider", library.display());
-    directory
+    shared_library("libearmark_fi.so", "earmark-provider").parent().unwrap().to_owned()
+}
+
+/// A shared library that cargo builds with the tests, of a package.
+#[track_caller]
+pub(crate) fn shared_library(name: &str, package: &str) -> PathBuf {
+    let library = std::env::current_exe().unwrap().with_file_name(name);
+    assert!(library.exists(), "no {}; run: cargo build -p {package}", library.display());
+    library
 }

@@ -37,6 +37,9 @@ pub enum Metric {
     Transactions,
     /// Bits of the bulk flow a second.
     Throughput,
+    /// The share of the device's packets that programs of its network found by polls of their own,
+    /// from 0 to 1, while interrupts were to be suspended.
+    Polled,
     /// What the user's command printed.
     Value,
 }
@@ -54,7 +57,7 @@ struct MetricRow {
     digits: usize,
 }
 
-const TABLE: [MetricRow; 11] = {
+const TABLE: [MetricRow; 12] = {
     const fn row(
         metric: Metric,
         [name, header, unit]: [&'static str; 3],
@@ -73,6 +76,7 @@ const TABLE: [MetricRow; 11] = {
         row(Metric::Interrupts, ["interrupts", "interrupts/s", "interrupts/s"], 0),
         row(Metric::Transactions, ["transactions", "answers/s", "round trips/s"], 0),
         row(Metric::Throughput, ["throughput", "Mbit/s", "Mbit/s"], 0),
+        row(Metric::Polled, ["polled", "polled %", "%"], 0),
         row(Metric::Value, ["value", "value", ""], 3),
     ]
 };
@@ -85,7 +89,8 @@ impl Metric {
 
     /// Those that a goal can name, by its words.
     pub(crate) fn named() -> impl Iterator<Item = (&'static str, Self)> {
-        let all = TABLE.iter().filter(|row| row.metric != Self::Value);
+        let is_of_command = |it| matches!(it, Self::Value | Self::Polled);
+        let all = TABLE.iter().filter(move |row| !is_of_command(row.metric));
         [("latency", Self::P50)].into_iter().chain(all.map(|row| (row.name, row.metric)))
     }
 
@@ -116,7 +121,11 @@ impl Metric {
 
     /// A value as a number, in the unit of its column.
     pub(crate) fn cell(self, value: Option<f64>) -> String {
-        let scale = if self == Self::Throughput { 1e6 } else { 1.0 };
+        let scale = match self {
+            Self::Throughput => 1e6,
+            Self::Polled => 1e-2,
+            _ => 1.0,
+        };
         number(value.map(|value| value / scale), self.row().digits)
     }
 

@@ -172,7 +172,13 @@ fn run_command(command: &str, measurand: &Measurand, device: &dyn TunedDevice) -
     let before = Meters::read(device)?;
     let output = output_of(command, prefers)?;
     // It may well be about packets that are sent, or that somebody else receives.
-    let (mut figures, _) = Meters::read(device)?.since(&before);
+    let after = Meters::read(device)?;
+    let (mut figures, packets) = after.since(&before);
+    let polled = after.polled.zip(before.polled).filter(|_| prefers && packets > 0);
+    if let Some((now, then)) = polled {
+        let share = now.saturating_sub(then) as f64 / packets as f64;
+        figures.0.insert(Metric::Polled, share.min(1.0));
+    }
     let value = measurand.read(&output).map_err(|why| {
         anyhow!("your command `{command}` printed {why}, where at first {}", measurand.in_words())
     })?;
@@ -188,7 +194,7 @@ fn suspends(device: &dyn TunedDevice) -> bool {
 }
 
 /// What switches it on in a server, for `libearmark-poll.so` and for commands of the user's.
-const PREFERS: &str = "EARMARK_PREFER_BUSY_POLL";
+pub(crate) const PREFERS: &str = "EARMARK_PREFER_BUSY_POLL";
 
 fn output_of(command: &str, prefers: bool) -> Result<String> {
     let mut shell = Command::new("sh");
@@ -204,12 +210,15 @@ struct Meters {
     at: Instant,
     counted: Counted,
     busy_s: f64,
+    /// Packets that programs of this network have taken by polls of their own.
+    polled: Option<u64>,
 }
 
 impl Meters {
     fn read(device: &dyn TunedDevice) -> Result<Self> {
         let counted = device.counted()?;
-        Ok(Self { at: Instant::now(), counted, busy_s: busy_s()? })
+        let polled = sys::busy_poll::packets(std::process::id());
+        Ok(Self { at: Instant::now(), counted, busy_s: busy_s()?, polled })
     }
 
     /// The figures of the time between, and how many packets were received.

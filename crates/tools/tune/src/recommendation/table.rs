@@ -133,7 +133,7 @@ fn trials_table(
     let rank = |metric: &Metric| match metric {
         _ if goal.contains(metric.name()) => 0,
         Metric::P50 | Metric::Interrupts => 1,
-        Metric::P99 | Metric::Cpu | Metric::Value => 2,
+        Metric::P99 | Metric::Cpu | Metric::Value | Metric::Polled => 2,
         _ => 3,
     };
     let figures = metrics.iter().map(|metric| (metric.header(), rank(metric)));

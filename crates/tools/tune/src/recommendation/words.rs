@@ -3,6 +3,7 @@
 use super::{Recommendation, TrialRow, Verified};
 use crate::figures::{Figures, Metric};
 use crate::goal::{Goal, Miss};
+use crate::trial::PREFERS;
 
 /// How the pick compares by the goal. A ratio of goals whose limits are missed weighs the misses,
 /// and one of figures near zero is arbitrary: there the limits and the figures say it.
@@ -62,6 +63,30 @@ impl Recommendation {
         Some(format!("the model ({machine}) expected {what}"))
     }
 
+    /// Whether interrupts were suspended where they were to be, and what the pick takes of the
+    /// server.
+    fn of_suspension(&self) -> Vec<String> {
+        let sentence = |(at, row): (usize, &TrialRow)| {
+            let share = row.figures.get(Metric::Polled)?;
+            // The table has 0 for less.
+            if share < 0.005 {
+                return Some(format!(
+                    "{}: no program polled for its packets, so no interrupt was suspended; the \
+                     command has to start a server that prefers busy polling where {PREFERS} is 1",
+                    row.setting
+                ));
+            }
+            let found = Metric::Polled.with_unit(share);
+            (at == self.pick).then(|| {
+                format!(
+                    "under the pick, programs found {found} of the packets by polls of their own: \
+                     start the server with {PREFERS}=1 from now on"
+                )
+            })
+        };
+        self.trials.iter().enumerate().filter_map(sentence).collect()
+    }
+
     /// What it says, in sentences.
     pub fn sentences(&self) -> Vec<String> {
         let pick = &self.trials[self.pick];
@@ -91,6 +116,7 @@ impl Recommendation {
         }
         sentences.extend(self.price.clone());
         sentences.extend(self.of_model());
+        sentences.extend(self.of_suspension());
         if let Some(Verified { before, after, by_goal, .. }) = &self.verified {
             let figures: Vec<String> = self
                 .metrics()
