@@ -1,8 +1,9 @@
-"""What IRQ suspension does for unmodified servers: nginx and redis on a veth of this machine.
+"""What IRQ suspension does for unmodified servers: memcached, nginx and redis on a veth of this machine.
 
 Run as root, below `cargo xtask bench suspension`: python3 xtask/suspension.py SERVER ROUNDS. It prints
 JSON: for each load and way to packets, medians over the rounds, in which the ways take turns. The
-server has libearmark-poll.so preloaded where it is to poll, the client is in a network of its own.
+server has libearmark-poll.so preloaded where it is to poll, the client is in a network of its own:
+wrk, redis-benchmark, or for memcached an `earmark agent` for each connection.
 """
 
 import json
@@ -23,7 +24,7 @@ WAYS = {
     "suspend:20": ("gro-flush-timeout 20us napi-defer-hard-irqs 2 irq-suspend-timeout 20ms", "0"),
 }
 LOADS = {"low": 1, "middle": 8, "high": 64}
-NGINX = """daemon off; master_process off; pid /dev/null; error_log stderr crit;
+NGINX = """daemon off; master_process off; pid nginx.pid; error_log stderr crit;
 events { worker_connections 512; }
 http { access_log off; keepalive_requests 1000000000;
 %s
@@ -46,6 +47,8 @@ def server(kind, directory):
     if kind == "redis":
         words = ["redis-server", "--bind", "10.78.0.1", "--port", "6379", "--save", ""]
         return words + ["--appendonly", "no", "--protected-mode", "no"], 6379
+    if kind == "memcached":
+        return ["memcached", "-u", "root", "-t", "1", "-U", "0", "-l", "10.78.0.1", "-p", "11211"], 11211
     temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
     paths = "".join(f"{it}_temp_path {directory}/{it};" for it in temporary)
     path = os.path.join(directory, "nginx.conf")
@@ -62,8 +65,36 @@ def micros(text):
     return float(number) * {"us": 1, "ms": 1e3, "s": 1e6, "m": 60e6}[unit]
 
 
+def gets(connections):
+    """Asks memcached over so many connections for two seconds, as fast as it answers."""
+    spec = {"workload": {"kind": "memcached-client"}, "address": "10.78.0.1:11211", "duration_ms": 2000}
+    words = ["earmark", "agent", json.dumps(spec)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    agents = [subprocess.Popen(words, **pipes) for _ in range(connections)]
+    for agent in agents:
+        agent.stdout.readline()
+    for agent in agents:
+        agent.stdin.write("go\n")
+        agent.stdin.flush()
+    latencies = [json.loads(agent.communicate()[0])["distributions"]["latency"] for agent in agents]
+    buckets = sorted(bucket for it in latencies for bucket in it["buckets"])
+    count = sum(it["count"] for it in latencies)
+
+    def quantile(part):
+        seen = 0
+        for nanos, number in buckets:
+            seen += number
+            if seen >= part * count:
+                return nanos / 1e3
+
+    figures = {"answers_per_s": count / 2, "p50_us": quantile(0.5), "p99_us": quantile(0.99)}
+    json.dump(figures | {"max_us": max(it["max_ns"] for it in latencies) / 1e3}, sys.stdout)
+
+
 def client(kind, connections, requests):
     """The words that ask, and what reads their figures."""
+    if kind == "memcached":
+        return [sys.executable, os.path.realpath(__file__), "gets", str(connections)], json.loads
     if kind == "redis":
         words = ["redis-benchmark", "-h", "10.78.0.1", "-t", "get", "--csv"]
 
@@ -120,6 +151,7 @@ def play(kind, way, connections, far, directory):
 
 
 NEEDS = {
+    "memcached": {"memcached": "memcached"},
     "nginx": {"nginx": "nginx", "wrk": "wrk"},
     "redis": {"redis-server": "redis-server", "redis-benchmark": "redis-tools"},
 }
@@ -172,6 +204,8 @@ def main(kind, rounds):
 
 if sys.argv[1:2] == ["inside"]:
     main(sys.argv[2], int(sys.argv[3]))
+elif sys.argv[1:2] == ["gets"]:
+    gets(int(sys.argv[2]))
 else:
     words = ["unshare", "--net", "--mount", sys.executable, __file__, "inside", *sys.argv[1:]]
     sys.exit(subprocess.run(words).returncode)
