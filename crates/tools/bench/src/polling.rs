@@ -235,8 +235,9 @@ pub(crate) fn check(
     );
     ensure!(
         [A, B].iter().all(|host| nic.costs_of(*host).are_zero()),
-        "--poll: what a host costs is charged to its interrupts (--costs and the like), and who \
-         polls by itself would find nothing before; drop one of the two, or give --world model"
+        "--poll: guests are charged for interrupts (--costs and the like): polls of timers and \
+         programs would be free, and find no packet before its interrupt is paid for; the model \
+         charges each poll: give --world model, or drop the costs"
     );
     Ok(())
 }
