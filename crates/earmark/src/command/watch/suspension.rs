@@ -88,6 +88,9 @@ mod tests {
             lines[0].split_whitespace().collect::<Vec<_>>().join(" "),
             "eth0 2000 20 100.0 1800 1 of 1 ready"
         );
-        assert_eq!(lines[1].split_whitespace().collect::<Vec<_>>().join(" "), "nginx (7) 9 active, 90 %");
+        assert_eq!(
+            lines[1].split_whitespace().collect::<Vec<_>>().join(" "),
+            "nginx (7) 9 active, 90 %"
+        );
     }
 }

@@ -19,12 +19,13 @@
 mod text;
 mod verdict;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use device::napi::{Direction, Napi, Threaded};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::lines::count;
 use crate::rates::Rates;
 use crate::report::Report;
 
@@ -164,6 +165,17 @@ impl Suspension {
         for poller in pollers {
             let own = instances.iter().filter(|it| poller.napis.contains_key(&it.id));
             judged.extend(own.map(|instance| judge(poller, Some(instance))));
+        }
+        // The kernel does not count by poller.
+        let is_counted = |it: &Judged| it.verdict.polled_share.is_some();
+        let counted = judged.iter().filter(|it| is_counted(it));
+        let counted: BTreeSet<_> =
+            counted.map(|it| (it.poller.pid, it.poller.descriptor)).collect();
+        if counted.len() > 1 {
+            let note =
+                format!("; polls of {} are counted in", count(counted.len() - 1, "other poller"));
+            let shared = judged.iter_mut().filter(|it| is_counted(it));
+            shared.for_each(|it| it.verdict.why += &note);
         }
         Self { device: report.name.clone(), instances, window, pollers: judged }
     }

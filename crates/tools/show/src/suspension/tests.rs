@@ -98,6 +98,18 @@ fn a_verdict_names_the_share_of_packets_that_programs_found() {
 }
 
 #[test]
+fn pollers_whose_polls_are_counted_together_are_said_to_be() {
+    let [one, other] = [5, 6].map(|descriptor| Poller { descriptor, ..poller(true) });
+    let why = |pollers: &[Poller]| {
+        let suspension = Suspension::of(&ready(), pollers, window(1_000, 10, Some(900)));
+        suspension.pollers[0].verdict.why.clone()
+    };
+    assert!(!why(&[one.clone(), poller(false)]).contains("counted in"));
+    let both = why(&[one, other]);
+    assert!(both.ends_with("; polls of 1 other poller are counted in"), "{both}");
+}
+
+#[test]
 fn what_is_missing_comes_with_its_command() {
     let verdict = judged(&report(Some(0), 0, 0), &poller(false), None);
     let fixes: Vec<_> = verdict.missing.iter().map(|it| it.fix.as_deref()).collect();

@@ -19,9 +19,9 @@ pub struct Missing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SuspensionState {
-    /// All is set, and programs took a good part of the packets by their own polls.
+    /// All is set, and programs took a tenth of the packets or more by their own polls.
     Active,
-    /// All is set, and programs took [hardly](USED) any packet by their own polls.
+    /// All is set, and programs took less than a tenth of the packets by their own polls.
     HardlyUsed,
     /// All is set, packets came, and no program polled for one.
     Unused,
@@ -49,8 +49,9 @@ impl SuspensionState {
 
 /// The share of the packets that programs find by themselves, from which on interrupts count as
 /// suspended. Suspension changes nothing for the others: interrupts or the timer bring them, as under
-/// deferral alone. Below a tenth that goes for nine of ten packets, so median and p90 of a server's
-/// latency, and nearly all of its interrupts, are those of deferral.
+/// deferral alone. Below a tenth that goes for nine of ten packets, so what suspension could save of
+/// interrupts or latency is a tenth at most, which two measurements of a live server hardly tell
+/// apart.
 const USED: f64 = 0.1;
 
 /// A state, and what it follows from.
