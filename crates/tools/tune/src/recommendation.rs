@@ -211,8 +211,11 @@ impl Recommendation {
         let never_waits = |point: &Point| {
             let change = space.change(point);
             let value = |setting| change.get(setting).or_else(|| before.get(setting));
+            let number = |setting| value(setting).and_then(Value::number).unwrap_or(0);
+            let deferral = [Setting::GroFlushTimeout, Setting::NapiDeferHardIrqs];
             value(Setting::RxUsecs) == Some(&Value::Number(0))
                 && value(Setting::AdaptiveRx) != Some(&Value::Switch(true))
+                && deferral.iter().any(|setting| number(*setting) == 0)
         };
         let pick = &found.trials[found.best];
         if !never_waits(&pick.point) {
