@@ -225,8 +225,9 @@ pub(crate) fn check(
     let has = |modes: &[PollMode]| pollings.iter().flatten().any(|it| modes.contains(&it.mode));
     ensure!(
         !has(&[PollMode::Threaded, PollMode::ThreadedBusy]),
-        "--poll: a guest has one processor, which a thread that polls would share with all \
-         programs; give --world model, where it has a core of its own"
+        "--poll: a thread of the kernel that polls is worth its core, and a guest has one for all: \
+         woken, it does there what the softirq did, and one that never sleeps leaves programs \
+         nothing; give --world model, where it has a core of its own"
     );
     ensure!(
         experiment != Experiment::Memcached || !has(&[PollMode::SoBusyPoll, PollMode::IoUring]),
