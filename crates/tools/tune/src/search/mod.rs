@@ -117,7 +117,9 @@ pub(crate) fn search(
 ) -> Result<SearchResult> {
     let budget = match method {
         Method::Guided(budget) => {
-            Budget { trials: budget.trials.max(space.specials.len()), ..budget }
+            // What is special, and how it is: with that others are compared.
+            let special = space.specials.len() + usize::from(matches!(space.present, Point::At(_)));
+            Budget { trials: budget.trials.max(special), ..budget }
         }
         Method::Exhaustive(rounds) => Budget { trials: usize::MAX, rounds, finals: 0 },
     };
