@@ -128,7 +128,7 @@ fn show_suspension__of_a_server__follows_from_settings_and_counts() {
     assert_eq!(state(unarmed, "device"), "unarmed", "{unarmed}");
 }
 
-/// An unmodified server: it asks nobody to poll.
+/// An unmodified server: it does not ask for polls.
 const PLAIN: &str = r#"
 import select, socket
 listening = socket.create_server(("10.77.0.1", 7))

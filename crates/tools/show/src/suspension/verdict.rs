@@ -48,10 +48,10 @@ impl SuspensionState {
 }
 
 /// The share of the packets that programs find by themselves, from which on interrupts count as
-/// suspended. Suspension changes nothing for the others: interrupts or the timer bring them, as under
-/// deferral alone. Below a tenth that goes for nine of ten packets, so what suspension could save of
-/// interrupts or latency is a tenth at most, which two measurements of a live server hardly tell
-/// apart.
+/// suspended. Suspension changes nothing for the others: interrupts or the timer bring them, as
+/// under deferral alone. Below a tenth that goes for nine of ten packets, so what suspension could
+/// save of interrupts or latency is a tenth at most, which two measurements of a live server hardly
+/// tell apart.
 const USED: f64 = 0.1;
 
 /// A state, and what it follows from.
