@@ -1,6 +1,6 @@
 //! The options of a question, as the command line and the page have them.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 use anyhow::Result;
 use base::quantity::Unit;

@@ -3,7 +3,8 @@
 //!
 //! Bytes cross in memory that Rust owns: no address from outside is ever followed.
 
-#![allow(unsafe_code)] // Names: one that JavaScript finds is one for all of C, and so is one of its.
+// Names: one that JavaScript finds is one for all of C, and so is one of its.
+#![allow(unsafe_code)]
 
 use std::cell::RefCell;
 use std::io::{self, Read};

@@ -35,23 +35,28 @@ impl Area {
     }
 }
 
-/// A place for a label of this size to the right or to the left of `at`, within `frame`, that
-/// covers none of `taken`, which it then belongs to.
+/// A place for a label of this size to the right or to the left of `at`, or above or below it where
+/// `frame` is too narrow, that covers none of `taken`, which it then belongs to.
 pub(super) fn place(
     at: (f64, f64),
     (width, height): (f64, f64),
     taken: &mut Vec<Area>,
     frame: &Area,
 ) -> Area {
-    let places = DISTANCES.into_iter().flat_map(|distance| {
-        (0..STEPS).flat_map(move |step| {
-            let side = if step % 2 == 0 { 1.0 } else { -1.0 };
-            let y = at.1 + side * STEP * f64::from((step + 1) / 2) - height / 2.0;
+    let up_and_down = (0..STEPS).map(|step| {
+        let side = if step % 2 == 0 { 1.0 } else { -1.0 };
+        at.1 + side * STEP * f64::from((step + 1) / 2) - height / 2.0
+    });
+    let beside = DISTANCES.into_iter().flat_map(|distance| {
+        up_and_down.clone().flat_map(move |y| {
             [at.0 + distance, at.0 - distance - width].map(|x| Area { x, y, width, height })
         })
     });
+    let within = (at.0 - width / 2.0).min(frame.x + frame.width - width).max(frame.x);
+    let across = up_and_down.clone().map(|y| Area { x: within, y, width, height });
     let is_free = |area: &Area| area.is_within(frame) && !taken.iter().any(|it| it.meets(area));
-    let place = places.clone().find(is_free).unwrap_or(Area { x: at.0, y: at.1, width, height });
+    let none = Area { x: within, y: at.1, width, height };
+    let place = beside.chain(across).find(is_free).unwrap_or(none);
     taken.push(place);
     place
 }
@@ -75,5 +80,14 @@ mod tests {
             assert!(area.is_within(&frame), "{area:?}");
             assert!(!taken[..count].iter().any(|other| other.meets(&area)), "{taken:?}");
         }
+    }
+
+    #[test]
+    fn a_label_that_is_too_wide_for_either_side_is_above_or_below_its_point() {
+        let frame = Area { x: 0.0, y: 0.0, width: 200.0, height: 200.0 };
+        let at = (120.0, 20.0);
+        let mut taken = vec![Area::around(at, 11.0)];
+        let area = place(at, (150.0, 30.0), &mut taken, &frame);
+        assert!(area.is_within(&frame) && area.y > at.1, "{area:?}");
     }
 }
