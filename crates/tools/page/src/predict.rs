@@ -98,7 +98,7 @@ impl Dropped {
 mod tests {
     use super::*;
 
-    fn dropped(options: Value) -> Dropped {
+    fn dropped(options: &Value) -> Dropped {
         serde_json::from_value(json!({ "name": "a b.pcap", "options": options })).unwrap()
     }
 
@@ -108,7 +108,7 @@ mod tests {
             "by": "flow", "queues": "1", "costs": "paper" });
         let command = "earmark predict 'a b.pcap' --compare disabled,delay:20 --by flow \
                        --link-rate 1000 --costs paper";
-        assert_eq!(dropped(given).command(), command);
+        assert_eq!(dropped(&given).command(), command);
         let of = |name: &str| options().into_iter().find(|it| it.name == name).unwrap();
         assert_eq!(of("by").choices, ["port", "flow", "dscp", "rule"]);
         assert_eq!(of("grid").choices, ["", "delay", "throttle", "periodic"]);
@@ -127,7 +127,7 @@ mod tests {
             (json!({}), "read a b.pcap: "),
         ] {
             let text = &b"no capture at all, but text"[..];
-            let error = format!("{:#}", dropped(given).answer(text).unwrap_err());
+            let error = format!("{:#}", dropped(&given).answer(text).unwrap_err());
             assert!(error.contains(why) && !error.contains("--help"), "{error}");
         }
     }
