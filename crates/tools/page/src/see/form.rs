@@ -19,17 +19,24 @@ const CORES: &str = "cores";
 
 /// Something that can be set.
 #[derive(Debug, Serialize)]
-pub(crate) struct Setter {
+struct Setter {
     /// The flag, or the argument, that it sets.
     name: &'static str,
-    /// What the command's help says of it.
-    hint: String,
     kind: SetterKind,
     /// The values that it takes, in order; the empty one leaves the flag out.
     stops: Vec<String>,
     /// What it has at first.
     value: &'static str,
     unit: &'static str,
+}
+
+/// The same as a form has it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Control {
+    #[serde(flatten)]
+    setter: Setter,
+    /// What the command's help says of it.
+    hint: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -72,14 +79,13 @@ const BULK_RATES: &[u32] = &[10, 20, 50, 100, 200, 300, 500, 800, 1_000, 2_000, 
 const LATENCIES: &[u32] = &[0, 1, 2, 3, 5, 10, 20, 30, 40, 50, 60, 65, 80, 100, 200, 500];
 const COSTS: &[u32] = &[0, 100, 191, 500, 1_000, 2_000, 3_000, 5_000, 10_000, 20_000];
 
-/// All that can be set, in the order of the page and of the command, with the command's help.
-pub(crate) fn controls() -> Vec<Setter> {
+/// All that can be set, with the command's help.
+pub(crate) fn controls() -> Vec<Control> {
     let hint = |name| if name == CORES { "Cores of a host".to_owned() } else { line::help(name) };
-    let with_hint = |setter: Setter| Setter { hint: hint(setter.name), ..setter };
-    setters().map(with_hint).into()
+    setters().map(|setter| Control { hint: hint(setter.name), setter }).into()
 }
 
-/// The same without the help, which is looked up in the whole command: each answer needs these.
+/// All that can be set, in the order of the page and of the command.
 fn setters() -> [Setter; 22] {
     use SetterKind::{Check, Choice, Range};
     let words = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
@@ -116,14 +122,7 @@ fn setters() -> [Setter; 22] {
         ("interrupt-cost", Range, usual(COSTS), "", "ns"),
         ("packet-cost", Range, usual(COSTS), "", "ns"),
     ]
-    .map(|(name, kind, stops, value, unit)| Setter {
-        name,
-        hint: String::new(),
-        kind,
-        stops,
-        value,
-        unit,
-    })
+    .map(|(name, kind, stops, value, unit)| Setter { name, kind, stops, value, unit })
 }
 
 /// The words behind `earmark bench` that `values` are, and the names of those that it takes.
