@@ -45,8 +45,8 @@ impl Read for PageFile {
     }
 }
 
-/// Bytes that the browser reads at once.
-const PIECE: usize = 1 << 20;
+/// Bytes that the browser reads at once. By a fourth of them, reading takes twice as long.
+const PIECE: usize = 4 << 20;
 
 /// What an instance keeps between two calls.
 #[derive(Default)]
