@@ -77,6 +77,12 @@ const BETWEEN: f64 = 26.0;
 const NAMES: f64 = 92.0;
 
 impl Timeline {
+    /// Whether something of that time is to be seen. What is not is left out by who makes rows and
+    /// flights: a run has thousands of them, and texts for all would take longer than the picture.
+    pub fn shows(&self, (from, to): (f64, f64)) -> bool {
+        to >= self.us.0 && from <= self.us.1
+    }
+
     /// The picture, for a page that has the style sheet.
     pub fn inline(&self) -> String {
         let mut tops = Vec::new();
@@ -92,7 +98,7 @@ impl Timeline {
         let scale = Scale::linear((from, to), (plot.x, plot.x + plot.width));
         x_axis(&mut canvas, &plot, &scale, "us from the line");
         let x = |us: f64| scale.at((us - self.cursor_us).clamp(from, to));
-        self.flights.iter().filter(|it| self.shows(it.us)).for_each(|it| {
+        for it in &self.flights {
             let (leaves, reaches) = it.rows;
             let ends = [(leaves, it.us.0), (reaches, it.us.1)];
             let [a, b] = ends.map(|(row, us)| (x(us), tops[row] + LEVEL / 2.0));
@@ -100,36 +106,33 @@ impl Timeline {
                 canvas.line("", a, b);
                 canvas.dot("", b, 3.0);
             });
-        });
+        }
         for (row, top) in self.rows.iter().zip(tops) {
-            self.draw(&mut canvas, row, top, x);
+            draw(&mut canvas, row, top, x);
         }
         let at = x(self.cursor_us);
         canvas.line("cursor", (at, plot.y), (at, plot.y + plot.height));
         canvas.finish("chart timeline", &self.summary)
     }
+}
 
-    fn shows(&self, (from, to): (f64, f64)) -> bool {
-        to >= self.us.0 && from <= self.us.1
+/// Draws a row below `top`.
+fn draw(canvas: &mut Canvas, row: &TimelineRow, top: f64, x: impl Fn(f64) -> f64) {
+    canvas.text("tick", Anchor::End, (NAMES - 8.0, top + LEVEL), &row.name);
+    for span in &row.spans {
+        let y = top + (span.level as f64 + 0.5) * LEVEL;
+        let from = x(span.us.0);
+        let to = x(span.us.1).max(from + 0.6);
+        canvas.group(&format!("span {}", span.class), &span.text, |canvas| {
+            canvas.line("", (from, y), (to, y));
+        });
     }
-
-    fn draw(&self, canvas: &mut Canvas, row: &TimelineRow, top: f64, x: impl Fn(f64) -> f64) {
-        canvas.text("tick", Anchor::End, (NAMES - 8.0, top + LEVEL), &row.name);
-        for span in row.spans.iter().filter(|it| self.shows(it.us)) {
-            let y = top + (span.level as f64 + 0.5) * LEVEL;
-            let from = x(span.us.0);
-            let to = x(span.us.1).max(from + 0.6);
-            canvas.group(&format!("span {}", span.class), &span.text, |canvas| {
-                canvas.line("", (from, y), (to, y));
-            });
-        }
-        for moment in row.moments.iter().filter(|it| self.shows((it.us, it.us))) {
-            let (at, bottom) = (x(moment.us), top + row.levels.max(1) as f64 * LEVEL);
-            canvas.group(&format!("moment {}", moment.class), &moment.text, |canvas| {
-                canvas.line("", (at, top - 5.0), (at, bottom + 3.0));
-                canvas.dot("", (at, top - 6.0), 3.5);
-            });
-        }
+    for moment in &row.moments {
+        let (at, bottom) = (x(moment.us), top + row.levels.max(1) as f64 * LEVEL);
+        canvas.group(&format!("moment {}", moment.class), &moment.text, |canvas| {
+            canvas.line("", (at, top - 5.0), (at, bottom + 3.0));
+            canvas.dot("", (at, top - 6.0), 3.5);
+        });
     }
 }
 
@@ -138,34 +141,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_outside_is_not_drawn_and_texts_are_escaped() {
-        let span = |from, to| TimelineSpan {
-            us: (from, to),
-            class: "hold",
-            level: 1,
-            text: "a <hold>".into(),
-        };
-        let moment = |us| TimelineMoment { us, class: "irq", text: String::new() };
-        let row = TimelineRow {
-            name: "b0".into(),
-            levels: 2,
-            spans: vec![span(0.0, 5.0), span(5.0, 15.0), span(30.0, 40.0)],
-            moments: vec![moment(9.0), moment(10.5), moment(21.0)],
-        };
-        let flight = |from, to| TimelineFlight {
-            rows: (0, 1),
-            us: (from, to),
-            class: "",
-            text: String::new(),
-        };
-        let timeline = Timeline {
-            width: 600.0,
-            us: (10.0, 20.0),
-            cursor_us: 12.0,
-            rows: vec![row, TimelineRow::default()],
-            flights: vec![flight(8.0, 11.0), flight(1.0, 2.0)],
-            ..Timeline::default()
-        };
+    fn what_reaches_into_the_time_is_shown_and_texts_are_escaped() {
+        let mut timeline =
+            Timeline { width: 600.0, us: (10.0, 20.0), cursor_us: 12.0, ..Timeline::default() };
+        let shown = [(5.0, 15.0), (10.5, 10.5), (20.0, 40.0), (0.0, 5.0), (21.0, 21.0)];
+        assert_eq!(shown.map(|us| timeline.shows(us)), [true, true, true, false, false]);
+        let text = "a <hold>".to_owned();
+        let span = TimelineSpan { us: (5.0, 15.0), class: "hold", level: 1, text };
+        let moment = TimelineMoment { us: 10.5, class: "irq", text: String::new() };
+        let (spans, moments) = (vec![span], vec![moment]);
+        timeline.rows.push(TimelineRow { name: "b0".into(), levels: 2, spans, moments });
+        timeline.rows.push(TimelineRow::default());
+        let us = (8.0, 11.0);
+        timeline.flights.push(TimelineFlight { rows: (0, 1), us, class: "", text: String::new() });
         let drawn = timeline.inline();
         let count = |text: &str| drawn.matches(text).count();
         assert_eq!((count("span hold"), count("moment irq"), count("flight ")), (1, 1, 1));

@@ -166,10 +166,16 @@ impl Trace {
 
     fn picture(&self, (at_us, span_us): (f64, f64), width: f64) -> String {
         let us = (at_us - span_us * 0.3, at_us + span_us * 0.7);
-        let (mut rows, mut nics) = (Vec::new(), Vec::new());
+        let summary = format!(
+            "What happened from {:.1} to {:.1} us of the measurement, at hosts a and b",
+            us.0, us.1
+        );
+        let mut timeline = Timeline { summary, width, us, cursor_us: at_us, ..Timeline::default() };
+        let mut nics = Vec::new();
         for (host, trace) in self.hosts.iter().enumerate().take(HOSTS.len()) {
-            let cores = self.cores(host, trace);
-            let nic = self.nic(host, trace, us);
+            let cores = self.cores(host, trace, &timeline);
+            let nic = self.nic(host, trace, &timeline);
+            let rows = &mut timeline.rows;
             // The NICs face each other.
             if host == 0 {
                 rows.extend(cores);
@@ -181,17 +187,12 @@ impl Trace {
                 rows.extend(cores);
             }
         }
-        let flights = self.flights(&nics);
-        let summary = format!(
-            "What happened from {:.1} to {:.1} us of the measurement, at hosts a and b",
-            us.0, us.1
-        );
-        let timeline = Timeline { summary, width, us, cursor_us: at_us, rows, flights };
+        timeline.flights = self.flights(&nics, &timeline);
         timeline.inline()
     }
 
     /// A row for each core that does something.
-    fn cores(&self, host: usize, trace: &HostTrace) -> Vec<TimelineRow> {
+    fn cores(&self, host: usize, trace: &HostTrace, shown: &Timeline) -> Vec<TimelineRow> {
         let busy = trace.cores.iter().filter(|span| span.ended > span.begun);
         let mut used: Vec<usize> = busy.map(|span| span.core).collect();
         used.sort_unstable();
@@ -199,15 +200,19 @@ impl Trace {
         let row = |core: usize| {
             let own =
                 trace.cores.iter().filter(|span| span.core == core && span.ended > span.begun);
-            let spans = own.map(|span| {
+            let spans = own.filter_map(|span| {
+                let us = (self.us(span.begun), self.us(span.ended));
+                if !shown.shows(us) {
+                    return None;
+                }
                 let (class, what, level) = match span.activity {
                     Activity::Interrupt => ("handler", "handler of an interrupt", 0),
                     Activity::Receive => ("poll", "poll", 0),
                     Activity::Wakeup => ("wakeup", "wake-up", 1),
                     Activity::Work | Activity::Send => ("program", "program", 0),
                 };
-                let us = (self.us(span.begun), self.us(span.ended));
-                TimelineSpan { us, class, level, text: format!("{what}, {:.3} us", us.1 - us.0) }
+                let text = format!("{what}, {:.3} us", us.1 - us.0);
+                Some(TimelineSpan { us, class, level, text })
             });
             let name = format!("{} core {core}", HOSTS[host]);
             TimelineRow { name, levels: 2, spans: spans.collect(), moments: Vec::new() }
@@ -216,31 +221,34 @@ impl Trace {
     }
 
     /// The row of a NIC: of each packet DMA and hold, and the interrupts.
-    fn nic(&self, host: usize, trace: &HostTrace, (from, to): (f64, f64)) -> TimelineRow {
+    fn nic(&self, host: usize, trace: &HostTrace, shown: &Timeline) -> TimelineRow {
         let mut free = [f64::NEG_INFINITY; LEVELS];
         let mut spans = Vec::new();
         for packet in &trace.packets {
             let arrived = self.us(packet.descriptor.arrived_at);
             let completed = self.us(packet.descriptor.completed_at);
             let seen = completed + packet.hold.as_nanos() as f64 / 1e3;
-            if seen < from || arrived > to {
+            if !shown.shows((arrived, seen)) {
                 continue;
             }
             let level = free.iter().position(|free| *free <= arrived).unwrap_or(LEVELS - 1);
             free[level] = seen.max(arrived + 0.01);
             let mark = if packet.descriptor.marked { "dma marked" } else { "dma" };
             let length = packet.descriptor.length;
-            let text = format!("{length} bytes: DMA, {:.3} us", completed - arrived);
-            spans.push(TimelineSpan { us: (arrived, completed), class: mark, level, text });
-            if seen > completed {
-                let text = format!("{length} bytes: hold, {:.3} us", seen - completed);
-                spans.push(TimelineSpan { us: (completed, seen), class: "hold", level, text });
+            let dma = ("DMA", mark, (arrived, completed));
+            let hold = (seen > completed).then_some(("hold", "hold", (completed, seen)));
+            for (what, class, us) in std::iter::once(dma).chain(hold) {
+                if shown.shows(us) {
+                    let text = format!("{length} bytes: {what}, {:.3} us", us.1 - us.0);
+                    spans.push(TimelineSpan { us, class, level, text });
+                }
             }
         }
-        let moments = trace.interrupts.iter().map(|it| TimelineMoment {
-            us: self.us(it.at),
-            class: "interrupt",
-            text: format!("interrupt for {} packets: {}", it.packets, it.reason),
+        let moments = trace.interrupts.iter().filter_map(|it| {
+            let us = self.us(it.at);
+            let text = || format!("interrupt for {} packets: {}", it.packets, it.reason);
+            let moment = || TimelineMoment { us, class: "interrupt", text: text() };
+            shown.shows((us, us)).then(moment)
         });
         let levels = 1 + spans.iter().map(|span| span.level).max().unwrap_or(0);
         let name = format!("{} NIC", HOSTS[host]);
@@ -248,7 +256,7 @@ impl Trace {
     }
 
     /// Packets on their way: each has left the other host as long before as the cable takes.
-    fn flights(&self, nics: &[usize]) -> Vec<TimelineFlight> {
+    fn flights(&self, nics: &[usize], shown: &Timeline) -> Vec<TimelineFlight> {
         let mut flights = Vec::new();
         for (host, trace) in self.hosts.iter().enumerate().take(nics.len()) {
             let (Some(&to), Some(&from)) = (nics.get(host), nics.get(1 - host)) else { continue };
@@ -257,9 +265,12 @@ impl Trace {
                 let on_wire = self.link.on_wire(length as usize).as_nanos() as f64 / 1e3;
                 let takes = on_wire + f64::from(self.link.latency_ns) / 1e3;
                 let arrived = self.us(packet.descriptor.arrived_at);
+                let us = (arrived - takes, arrived);
+                if !shown.shows(us) {
+                    continue;
+                }
                 let class = if packet.descriptor.marked { "marked" } else { "plain" };
                 let text = format!("{length} bytes on the cable, {takes:.3} us");
-                let us = (arrived - takes, arrived);
                 flights.push(TimelineFlight { rows: (from, to), us, class, text });
             }
         }
