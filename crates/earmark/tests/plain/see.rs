@@ -84,16 +84,25 @@ fn cases_have_the_numbers_of_their_commands() {
 
 #[test]
 fn a_picture_with_others_is_what_a_comparison_measures() {
-    let mut engine = Engine::default();
+    let (mut engine, mut second) = (Engine::default(), Engine::default());
     let values = json!({ "experiment": "mixed", "machine": "server", "strategy": "delay", "rx-usecs": "50" });
     let played = ask(&mut engine, &json!({ "ask": "see", "values": values }));
+    let request = |ask: &str, ghost: &Value| {
+        let mut request = ghost.clone();
+        request["ask"] = json!(ask);
+        request
+    };
     let mut picture = played["picture"].clone();
-    let mut left = played["left"].as_u64().unwrap();
-    while left > 0 {
-        let more = ask(&mut engine, &json!({ "ask": "see-ghost" }));
-        assert_eq!(more["left"], left - 1);
-        (picture, left) = (more["picture"].clone(), left - 1);
+    let mut next = played["next"].clone();
+    let mut ghosts = Vec::new();
+    while !next.is_null() {
+        assert_eq!(next["number"], ghosts.len());
+        let ghost = ask(&mut second, &request("see-ghost", &next));
+        let more = ask(&mut engine, &request("see-beside", &ghost));
+        (picture, next) = (more["picture"].clone(), more["next"].clone());
+        ghosts.push(ghost);
     }
+    assert_eq!(ghosts.len(), 7);
     let all = measured(&played["all"]);
     let all = all["results"].as_array().unwrap();
     assert_eq!(without_place(&all[0]), without_place(&played["result"]["results"][0]));
@@ -103,11 +112,13 @@ fn a_picture_with_others_is_what_a_comparison_measures() {
             picture.as_str().unwrap().contains(&format!("<title>{}", setting.as_str().unwrap()));
         assert!(is_drawn && p50.is_f64(), "{setting}: {picture}");
     }
-    // Another setting has the same others, and another bulk flow has none yet.
-    for (name, value, left) in [("rx-usecs", "60", 0), ("bulk-rate", "100", 7)] {
+    // Another setting has the same others; another bulk flow has none yet, and takes no old ones.
+    for (name, value, left) in [("rx-usecs", "60", false), ("bulk-rate", "100", true)] {
         let mut values = values.clone();
         values[name] = json!(value);
-        assert_eq!(ask(&mut engine, &json!({ "ask": "see", "values": values }))["left"], left);
+        ask(&mut engine, &json!({ "ask": "see", "values": values }));
+        let late = ask(&mut engine, &request("see-beside", &ghosts[0]));
+        assert_eq!(late["next"]["number"].as_u64(), left.then_some(0), "{name}");
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::paste::Pasted;
 use crate::predict::{self, Dropped};
-use crate::see::{self, Look, See, Values};
+use crate::see::{self, Ghost, Look, See, Values};
 
 /// What somebody pasted: a device with adaptive moderation, and pings through it.
 const EXAMPLE: &str = include_str!("example.txt");
@@ -36,8 +36,10 @@ pub(crate) enum Ask {
         /// By the names of controls.
         values: Values,
     },
-    /// Plays one more of the other settings.
-    SeeGhost,
+    /// Plays one of the other settings.
+    SeeGhost(Ghost),
+    /// Takes what was played of it into the picture.
+    SeeBeside(Ghost),
     /// What happened at a moment of the run that was played last.
     SeeLook(Look),
 }
@@ -63,7 +65,8 @@ impl Engine {
             Ask::Predict(dropped) => dropped.answer(open(0)).map_err(|error| format!("{error:#}")),
             Ask::SeeForm => Ok(see::form()),
             Ask::See { values } => self.see.play(&values),
-            Ask::SeeGhost => self.see.ghost(),
+            Ask::SeeGhost(ghost) => ghost.play(),
+            Ask::SeeBeside(ghost) => Ok(self.see.beside(ghost)),
             Ask::SeeLook(look) => self.see.look(look),
         }
     }

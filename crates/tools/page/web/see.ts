@@ -29,14 +29,21 @@ interface StoryLink {
   values: Values;
 }
 
+/** The trade-off, and the setting that is missing in it. */
+interface Picture {
+  picture: string;
+  next: Ghost | null;
+}
+
+/** Another setting in the picture, played or to be played, as the engine has it. */
+type Ghost = object;
+
 /** What the engine answers. */
-interface Played {
+interface Played extends Picture {
   command: string;
   all: string;
   taken: string[];
   figures: [name: string, value: string][];
-  picture: string;
-  left: number;
 }
 
 /** A control on the page. */
@@ -52,17 +59,24 @@ const USUAL = "usual";
 
 export function see(place: HTMLElement): Panel {
   const engine = new Engine();
+  /** Plays the other settings, for which no answer waits. */
+  const second = new Engine();
   let fields: Field[] = [];
   /** What the address said before there were controls. */
   let asked = new URLSearchParams();
   let isPlaying = false;
   let isAsked = false;
+  let isFilling = false;
+  /** The setting that is missing in the picture. */
+  let next: Ghost | null = null;
 
   const stories = el("section", { class: "stories", "aria-label": "Stories" });
   const controls = el("div", { class: "fields controls", role: "group", "aria-label": "Settings" });
   const picture = el("figure", { class: "tradeoff" });
   const figures = el("dl", { class: "figures" });
   const status = el("p", { role: "status", class: "status" });
+  /** The first figure, for who hears the page. */
+  const told = el("p", { role: "status", class: "spoken" });
   const one = commandLine("The command that gives these numbers:");
   const others = commandLine("The same with all settings of the picture:");
   const time = timeline(engine, () => remember("see", values()));
@@ -76,12 +90,18 @@ export function see(place: HTMLElement): Panel {
 
   const show = (said: Played) => {
     put(picture, said.picture);
+    next = said.next;
     figures.replaceChildren(...said.figures.map(([name, value]) =>
       el("div", {}, el("dt", {}, name), el("dd", {}, value))));
     one.show(said.command);
     others.show(said.all);
     for (const { control, element } of fields) element.hidden = !said.taken.includes(control.name);
+    told.textContent = said.figures[0]?.join(": ") ?? "";
     status.textContent = "";
+  };
+
+  const fail = (error: unknown) => {
+    if (!(error instanceof Stopped)) status.textContent = (error as Error).message;
   };
 
   /** Plays what is set; of changes meanwhile, the last one counts. */
@@ -92,21 +112,32 @@ export function see(place: HTMLElement): Panel {
     while (isAsked) {
       isAsked = false;
       try {
-        const said = await engine.ask<Played>({ ask: "see", values: current() });
-        show(said);
+        show(await engine.ask<Played>({ ask: "see", values: current() }));
         await time.look();
-        let left = said.left;
-        while (left > 0 && !isAsked) {
-          const more = await engine.ask<{ picture: string; left: number }>({ ask: "see-ghost" });
-          put(picture, more.picture);
-          left = more.left;
-        }
-        place.dataset.played = fragment("see", values());
       } catch (error) {
-        if (!(error instanceof Stopped)) status.textContent = (error as Error).message;
+        fail(error);
       }
     }
     isPlaying = false;
+    fill();
+  };
+
+  /** Fills the picture with the other settings. */
+  const fill = async () => {
+    if (isFilling) return;
+    isFilling = true;
+    try {
+      while (next) {
+        const ghost = await second.ask<Ghost>({ ask: "see-ghost", ...next });
+        const more = await engine.ask<Picture>({ ask: "see-beside", ...ghost });
+        put(picture, more.picture);
+        next = more.next;
+      }
+      if (!isPlaying) place.dataset.played = fragment("see", values());
+    } catch (error) {
+      fail(error);
+    }
+    isFilling = false;
   };
 
   const changed = () => {
@@ -125,7 +156,7 @@ export function see(place: HTMLElement): Panel {
     el("div", { class: "model" },
       controls,
       picture,
-      el("div", {}, status, figures, one.element, others.element, time.element)),
+      el("div", {}, status, told, figures, one.element, others.element, time.element)),
   );
   engine.ask<Form>({ ask: "see-form" }).then((form) => {
     fields = form.controls.map((control) => field(control, changed));

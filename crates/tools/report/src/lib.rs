@@ -36,6 +36,7 @@ pub use page::{Chapter, Document, Figure, fragment, render};
 use palette::Palette;
 use panels::Picture;
 pub use screen::{Screen, ScreenPart};
+use serde::{Deserialize, Serialize};
 
 /// The style sheet of every page.
 pub const STYLE: &str = include_str!("../templates/report.css");
@@ -140,7 +141,7 @@ pub struct ChartLimit {
 }
 
 /// What a setting in such a picture is, of those that were tried.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PointRole {
     /// One of them.
     #[default]
@@ -152,7 +153,7 @@ pub enum PointRole {
 }
 
 /// One setting in such a picture.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct TradeoffPoint {
     /// The setting as text.
     pub name: String,

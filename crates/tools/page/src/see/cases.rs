@@ -60,7 +60,7 @@ const CASES: [CaseText; 5] = [
         &[
             (
                 "a tick of 128 us",
-                "154.2 us",
+                "154.9 us",
                 "memcached machine=bge strategy=periodic rx-usecs=128 ports=b value-bytes=1000",
             ),
             (

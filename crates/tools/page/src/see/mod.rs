@@ -3,7 +3,8 @@
 //! Values of controls become the words of that command, and its own parser, plan, world and
 //! measurement make the answer of them; the page shows the command. The trade-off has the chosen
 //! setting and others as ghosts. Those are the same until something else than the setting changes,
-//! so they are played once, one a request: the picture moves at once, and fills up.
+//! so they are played once, one a request, by another engine: no answer waits for one, the picture
+//! moves at once and fills up.
 
 mod cases;
 mod form;
@@ -30,6 +31,7 @@ use nic::moderation::Moderation;
 use report::numbers::rounded;
 use report::shell::quoted;
 use report::{PointRole, TradeoffChart, TradeoffPoint};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub(crate) use form::Values;
@@ -43,12 +45,6 @@ const GHOSTS: [&str; 7] =
 /// Things of each kind and host that a timeline keeps.
 const MOST: usize = 4_000;
 
-/// Seconds of warm-up and of measurement: enough for figures that hardly change with more, and
-/// short enough to follow a slider. Memcached and NTP ask seldom, and a fast bulk flow has many
-/// packets.
-const TIMES: [(&str, &str); 4] =
-    [("0.01", "0.04"), ("0.02", "0.1"), ("0.05", "1"), ("0.005", "0.01")];
-
 /// A bulk flow is fast from here, in Mbit/s.
 const FAST_MBIT: u32 = 1_000;
 
@@ -60,6 +56,17 @@ pub(crate) struct See {
     ghosts: Vec<Option<TradeoffPoint>>,
     chosen: Option<TradeoffPoint>,
     trace: Option<Trace>,
+}
+
+/// Another setting beside the chosen one.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Ghost {
+    /// The words without the setting.
+    rest: Vec<String>,
+    /// Its number.
+    number: usize,
+    /// Its place in the picture; none before it is played, or if these hosts cannot have it.
+    point: Option<TradeoffPoint>,
 }
 
 /// A world that keeps what happened in the last round.
@@ -113,23 +120,17 @@ impl See {
             "taken": taken,
             "figures": figures(result),
             "picture": self.picture(),
-            "left": self.left(),
+            "next": self.next(),
             "result": comparison,
         }))
     }
 
-    /// Plays one more of the others.
-    pub(crate) fn ghost(&mut self) -> Result<Value, String> {
-        if self.left() > 0 {
-            let setting = GHOSTS[self.ghosts.len()];
-            let strategy = ["--strategy".to_owned(), setting.to_owned()];
-            let words = [self.rest.clone(), strategy.into()].concat();
-            // One that these hosts cannot have is left out.
-            let played = line::run(&words).ok().and_then(|run| played(&run, "").ok());
-            let point = played.and_then(|(comparison, _)| comparison.results.first()?.tradeoff());
-            self.ghosts.push(point);
+    /// Takes one of the others, if it is still asked for.
+    pub(crate) fn beside(&mut self, ghost: Ghost) -> Value {
+        if ghost.rest == self.rest && ghost.number == self.ghosts.len() {
+            self.ghosts.push(ghost.point);
         }
-        Ok(json!({ "picture": self.picture(), "left": self.left() }))
+        json!({ "picture": self.picture(), "next": self.next() })
     }
 
     /// What happened at a moment of the last run.
@@ -138,8 +139,10 @@ impl See {
         Ok(json!(trace.look(look)))
     }
 
-    fn left(&self) -> usize {
-        GHOSTS.len() - self.ghosts.len()
+    /// The next of the others, which is to be played.
+    fn next(&self) -> Option<Ghost> {
+        let number = self.ghosts.len();
+        (number < GHOSTS.len()).then(|| Ghost { rest: self.rest.clone(), number, point: None })
     }
 
     fn picture(&self) -> String {
@@ -150,19 +153,38 @@ impl See {
     }
 }
 
+impl Ghost {
+    /// Plays it.
+    pub(crate) fn play(mut self) -> Result<Value, String> {
+        let setting = GHOSTS.get(self.number).ok_or("there is no such setting")?;
+        let strategy = ["--strategy".to_owned(), (*setting).to_owned()];
+        let run = line::run(&[self.rest.clone(), strategy.into()].concat());
+        let played = run.ok().and_then(|run| {
+            compare::run(&turns(&run).ok()?, Box::new(world(&run, "").ok()?), &()).ok()
+        });
+        self.point = played.and_then(|comparison| comparison.results.first()?.tradeoff());
+        Ok(json!(self))
+    }
+}
+
 fn with_role(point: TradeoffPoint, role: PointRole) -> TradeoffPoint {
     TradeoffPoint { role, ..point }
 }
 
+/// Seconds of warm-up and of measurement: enough for figures that hardly change with more, and
+/// short enough to follow a slider. Memcached and NTP ask seldom, and a fast bulk flow has many
+/// packets.
 fn times(values: &Values) -> [String; 4] {
     let experiment = values.get("experiment").map_or("", String::as_str);
     let rate = values.get("bulk-rate").and_then(|rate| rate.parse().ok()).unwrap_or(0);
     let (warmup, duration) = match experiment {
-        "memcached" | "ntp" => TIMES[2],
-        "tcp-rr" | "udp-rr" | "ping" | "loaded-server" => TIMES[1],
-        "bulk" => TIMES[3],
-        _ if rate > FAST_MBIT => TIMES[3],
-        _ => TIMES[0],
+        "ntp" => ("0.05", "1"),
+        "memcached" => ("0.05", "0.5"),
+        "ping" | "loaded-server" => ("0.02", "0.1"),
+        "tcp-rr" | "udp-rr" => ("0.01", "0.05"),
+        "bulk" => ("0.005", "0.01"),
+        _ if rate > FAST_MBIT => ("0.005", "0.01"),
+        _ => ("0.01", "0.04"),
     };
     ["--warmup", warmup, "--duration", duration].map(str::to_owned)
 }
@@ -187,14 +209,22 @@ fn without_setting(words: &[String]) -> Vec<String> {
     rest
 }
 
+fn world(run: &Run, command: &str) -> Result<ModelWorld> {
+    let environment = Environment { command: command.to_owned(), ..Environment::of(MODEL) };
+    ModelWorld::new(&run.nic, environment)
+}
+
+fn turns(run: &Run) -> Result<Turns<'_>> {
+    Turns::new(run, WorldKind::Model, 0)
+}
+
 /// Plays a run; its figures, and what happened in it.
 fn played(run: &Run, command: &str) -> Result<(Comparison, Trace)> {
-    let environment = Environment { command: command.to_owned(), ..Environment::of(MODEL) };
-    let model = ModelWorld::new(&run.nic, environment)?;
+    let model = world(run, command)?;
     let link = model.machine().link;
     let last = Rc::default();
     let world = Box::new(Traced { model, last: Rc::clone(&last) });
-    let comparison = compare::run(&Turns::new(run, WorldKind::Model, 0)?, world, &())?;
+    let comparison = compare::run(&turns(run)?, world, &())?;
     let (warmup_s, _) = bench::experiment::timing(&run.options);
     let begun = GO_AT + Duration::from_nanos((warmup_s * 1e9) as u64);
     let settings = settings(&run.nic)?;
