@@ -26,6 +26,14 @@ fn bare(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace() && !"─`\u{200b}".contains(*c)).collect()
 }
 
+/// Presses a key.
+fn press(browser: &mut Browser, mut key: Value) {
+    for kind in ["keyDown", "keyUp"] {
+        key["type"] = json!(kind);
+        browser.order("Input.dispatchKeyEvent", key.clone());
+    }
+}
+
 /// Pastes a text, and waits for what the page says.
 fn pasted(browser: &mut Browser, text: &str) -> String {
     let paste =
@@ -185,11 +193,7 @@ fn a_command__is_copied_with_the_keyboard_and_says_so() {
     browser.until("see.dataset.played != undefined");
     browser.order("Browser.grantPermissions", json!({ "permissions": ["clipboardReadWrite"] }));
     browser.value("document.querySelector('#see .typed button').focus()");
-    for kind in ["keyDown", "keyUp"] {
-        let enter =
-            json!({ "type": kind, "key": "Enter", "text": "\r", "windowsVirtualKeyCode": 13 });
-        browser.order("Input.dispatchKeyEvent", enter);
-    }
+    press(&mut browser, json!({ "key": "Enter", "text": "\r", "windowsVirtualKeyCode": 13 }));
     browser.until("document.querySelector('#see .typed [role=status]').textContent == 'Copied.'");
     let shown = browser.value("document.querySelector('#see .typed .command').textContent");
     assert_eq!(browser.value("navigator.clipboard.readText()"), shown);
@@ -259,11 +263,97 @@ fn tabs__are_chosen_by_keys() {
     let mut browser = browser("see");
     browser.value("document.getElementById('tab-see').focus()");
     for (key, tab) in [("ArrowRight", "paste"), ("End", "drop"), ("ArrowRight", "see")] {
-        for kind in ["keyDown", "keyUp"] {
-            browser.order("Input.dispatchKeyEvent", json!({ "type": kind, "key": key }));
-        }
+        press(&mut browser, json!({ "key": key }));
         assert_eq!(browser.value("document.activeElement.id"), format!("tab-{tab}"));
         assert_eq!(browser.value("location.hash"), format!("#{tab}"));
         assert_eq!(browser.value(&format!("{tab}.hidden")), false);
     }
+}
+
+/// What has the focus, and why it cannot be seen if so.
+const FOCUS: &str = "(() => {
+    const it = document.activeElement, place = it.getBoundingClientRect();
+    const x = place.x + place.width / 2, y = place.y + Math.min(place.height, 20) / 2;
+    const hidden = document.elementFromPoint(x, y)?.closest('.tradeoff') ? ' is covered' : '';
+    const plain = getComputedStyle(it).outlineStyle == 'none' ? ' has no outline' : '';
+    return (it.id || it.getAttribute('aria-label') || it.textContent.trim()) + hidden + plain;
+})()";
+
+#[test]
+fn the_keyboard__reaches_all_of_a_tab_and_sees_where_it_is() {
+    needs!("chromium", "page");
+    let mut browser = browser("see");
+    browser.until("see.dataset.played != undefined");
+    for (tab, last) in
+        [("see", "The algorithm"), ("paste", "What you know beside"), ("drop", "More options")]
+    {
+        browser.value(&format!("document.getElementById('tab-{tab}').click()"));
+        for width in [360, 1_280] {
+            browser.resize(width, false);
+            let mut reached = Vec::new();
+            // There, and back again.
+            for (from, modifiers, to) in [(format!("tab-{tab}"), 0, last), (last.into(), 8, "tab-")]
+            {
+                browser.value(&format!(
+                    "[...document.querySelectorAll('button, summary, pre')].find((it) => \
+                     [it.id, it.getAttribute('aria-label'), it.textContent].includes('{from}')).focus()"
+                ));
+                let mut at = String::new();
+                while !at.starts_with(to) {
+                    let tab =
+                        json!({ "key": "Tab", "windowsVirtualKeyCode": 9, "modifiers": modifiers });
+                    press(&mut browser, tab);
+                    at = browser.value(FOCUS).as_str().unwrap().to_owned();
+                    reached.push(at.clone());
+                    assert!(reached.len() < 200, "{reached:?}");
+                }
+            }
+            let unseen =
+                |at: &&String| at.ends_with(" is covered") || at.ends_with(" has no outline");
+            assert_eq!(reached.iter().find(unseen), None, "{tab} at {width}");
+            reached.pop();
+            let (there, back) = reached.split_at(reached.len().div_ceil(2));
+            assert!(there.iter().rev().skip(1).eq(back), "{tab}: {there:?} {back:?}");
+        }
+    }
+}
+
+#[test]
+fn who_stands_on_cancel_when_it_goes__has_a_button_to_go_on_from() {
+    needs!("chromium", "page");
+    let mut browser = browser("drop");
+    browser.until("document.querySelector('#drop .field') != null");
+    browser.value(
+        "const files = new DataTransfer();
+         files.items.add(new File(['no capture'], 'a.pcap'));
+         dispatchEvent(new DragEvent('drop', { dataTransfer: files }));
+         document.querySelector('#drop .work button').focus()",
+    );
+    browser.until("document.querySelector('#drop .work').hidden");
+    assert_eq!(browser.value("document.activeElement.textContent"), "Choose a capture");
+}
+
+#[test]
+fn who_wants_little_motion__sees_one_thing_after_the_other() {
+    needs!("chromium", "page");
+    let mut browser = browser("see");
+    let features = json!([{ "name": "prefers-reduced-motion", "value": "reduce" }]);
+    browser.order("Emulation.setEmulatedMedia", json!({ "features": features }));
+    browser.until("see.dataset.played != undefined");
+    assert!(
+        browser.value("see.querySelector('.spoken').textContent").as_str().unwrap().contains(" us")
+    );
+    let seen = browser.value(
+        "new Promise((done) => {
+             const seen = [], says = see.querySelector('.says');
+             new MutationObserver(() => {
+                 seen.push(says.textContent);
+                 if (seen.length == 3) done(seen);
+             }).observe(says, { childList: true });
+             [...see.querySelectorAll('button')].find((it) => it.textContent == 'Play').click();
+         })",
+    );
+    // In between nothing happens.
+    let seen: Vec<&str> = seen.as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
+    assert!(seen.iter().all(|it| it.contains(": ")) && seen[0] != seen[1], "{seen:?}");
 }

@@ -85,6 +85,8 @@ export function drop(place: HTMLElement): Panel {
       save.offer("", "");
       status.textContent = error instanceof Stopped ? "Cancelled." : (error as Error).message;
     }
+    // Whoever stands on the button that goes away stands on the first one.
+    if (work.contains(document.activeElement)) place.querySelector("button")!.focus();
     work.hidden = true;
   };
   const take = ([first]: File[]) => {

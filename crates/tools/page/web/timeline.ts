@@ -17,6 +17,10 @@ interface Seen {
 /** Microseconds that are shown at first, at least and at most. */
 const SPANS = { usual: 400, least: 5, most: 40_000 };
 
+/** Who wants little motion sees one thing after the other, for so many milliseconds each. */
+const CALM = 1_000;
+const wantsCalm = matchMedia("(prefers-reduced-motion: reduce)");
+
 export interface TimelinePanel {
   element: HTMLElement;
   /** Shows the moment again: another run may have been played. */
@@ -31,6 +35,9 @@ export function timeline(engine: Engine, changed: () => void): TimelinePanel {
   let span: number = SPANS.usual;
   let isMoving = false;
   let isLooking = false;
+  let timer = 0;
+  /** Pixels of the picture when it was seen last; asked of the browser, they cost a layout. */
+  let width = 0;
   /** The step of the look that follows. */
   let next: number | undefined;
 
@@ -46,9 +53,10 @@ export function timeline(engine: Engine, changed: () => void): TimelinePanel {
   });
 
   const look = async (step = 0) => {
-    const width = Math.max(280, picture.clientWidth - 2);
     const asked = at;
-    const seen = await engine.ask<Seen>({ ask: "see-look", at_us: at, span_us: span, step, width });
+    const pixels = Math.max(280, width - 2);
+    const ask = { ask: "see-look", at_us: at, span_us: span, step, width: pixels };
+    const seen = await engine.ask<Seen>(ask);
     // Somebody may have gone on meanwhile.
     if (at === asked) at = seen.at_us;
     end = seen.end_us;
@@ -78,13 +86,16 @@ export function timeline(engine: Engine, changed: () => void): TimelinePanel {
 
   const move = async () => {
     if (!isMoving) return;
-    at += span / 150;
+    const isCalm = wantsCalm.matches;
+    if (!isCalm) at += span / 150;
     if (at >= end) pause();
-    await quietly();
-    requestAnimationFrame(move);
+    await quietly(isCalm ? 1 : 0);
+    if (isCalm) timer = setTimeout(move, CALM);
+    else requestAnimationFrame(move);
   };
   const pause = () => {
     isMoving = false;
+    clearTimeout(timer);
     run.textContent = "Play";
     says.setAttribute("aria-live", "polite");
   };
@@ -111,7 +122,6 @@ export function timeline(engine: Engine, changed: () => void): TimelinePanel {
     pause();
     quietly(by);
   };
-  let width = 0;
   new ResizeObserver(() => {
     // A tab that is hidden has no width.
     if (picture.clientWidth === width || picture.clientWidth === 0) return;
