@@ -32,7 +32,7 @@ struct Setter {
 
 /// The same as a form has it.
 #[derive(Debug, Serialize)]
-pub(crate) struct Control {
+pub(crate) struct SetterOfForm {
     #[serde(flatten)]
     setter: Setter,
     /// What the command's help says of it.
@@ -80,9 +80,9 @@ const LATENCIES: &[u32] = &[0, 1, 2, 3, 5, 10, 20, 30, 40, 50, 60, 65, 80, 100, 
 const COSTS: &[u32] = &[0, 100, 191, 500, 1_000, 2_000, 3_000, 5_000, 10_000, 20_000];
 
 /// All that can be set, with the command's help.
-pub(crate) fn controls() -> Vec<Control> {
+pub(crate) fn controls() -> Vec<SetterOfForm> {
     let hint = |name| if name == CORES { "Cores of a host".to_owned() } else { line::help(name) };
-    setters().map(|setter| Control { hint: hint(setter.name), setter }).into()
+    setters().map(|setter| SetterOfForm { hint: hint(setter.name), setter }).into()
 }
 
 /// All that can be set, in the order of the page and of the command.

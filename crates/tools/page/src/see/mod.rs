@@ -63,7 +63,7 @@ pub(crate) struct See {
 pub(crate) struct Ghost {
     /// The words without the setting.
     rest: Vec<String>,
-    /// Its number.
+    /// Its place among the others, from 0.
     number: usize,
     /// Its place in the picture; none before it is played, or if these hosts cannot have it.
     point: Option<TradeoffPoint>,
@@ -154,7 +154,7 @@ impl See {
 }
 
 impl Ghost {
-    /// Plays it.
+    /// Plays it, and finds its place in the picture.
     pub(crate) fn play(mut self) -> Result<Value, String> {
         let setting = GHOSTS.get(self.number).ok_or("there is no such setting")?;
         let strategy = ["--strategy".to_owned(), (*setting).to_owned()];
