@@ -24,7 +24,7 @@ use show::LabPort;
 use show::Report;
 use show::{screen, summary};
 
-pub(super) use suspension::ShownSuspension;
+pub(super) use suspension::{ShownSuspension, poll_meter};
 
 #[derive(Args, Debug)]
 pub(crate) struct ShowArgs {

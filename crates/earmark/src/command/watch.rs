@@ -13,12 +13,14 @@ use netdev::netdev::Direction;
 use netdev::{Root, device_name};
 
 use bench::options::number;
-use observe::Meter;
+use observe::{Meter, PollMeter};
 use report::terminal::{Stream, Width};
 use report::{errln, json, outln};
 use show::suspension::{Suspension, Window};
 use show::{QueueRates, Rates};
 use tune::recover;
+
+use super::show::poll_meter;
 
 /// Lines of a terminal after which the header is said again.
 const HEADER_EVERY: usize = 20;
@@ -63,30 +65,29 @@ pub(crate) fn run(args: &WatchArgs) -> Result<()> {
     // What was overdue at the start is said already.
     let mut overdue = recover::reminders();
     let (mut printed, mut lines) = (0, 0);
-    let mut polled = suspension::polled();
+    let mut polls = args.suspension.then(|| poll_meter(std::process::id()));
     while args.count.is_none_or(|count| printed < count) {
         sleep(Duration::from_secs_f64(args.interval));
         if !args.json && (lines == 0 || (lines >= HEADER_EVERY && stdout().is_terminal())) {
             outln!("{}", columns.header());
             lines = 0;
         }
-        let polled_before = std::mem::replace(&mut polled, suspension::polled());
-        let polled_since = polled.zip(polled_before).map(|(now, before)| now - before);
+        let polled = polls.as_mut().map(PollMeter::read).transpose()?;
         let pollers = if args.suspension { observe::pollers_here() } else { Vec::new() };
         for (name, meter, before) in &mut watched {
             let gone = || format!("{name} has gone; watch it again when it is back");
             let now = meter.read().with_context(gone)?;
             let rates = meter.between(before, &now);
             *before = now;
-            let rows = if args.suspension {
-                let window = Window::of(&rates, polled_since);
+            let rows = if let Some(polled) = &polled {
+                let window = Window::of(&rates, polled);
                 let report = observe::read(&root, &rates.device, Duration::ZERO)?;
                 let suspension = Suspension::of(&report, &pollers, Some(window));
                 if args.json {
                     json::print_line(&suspension)?;
                     continue;
                 }
-                suspension::rows(&suspension, &window)
+                suspension::rows(&suspension)
             } else if args.json {
                 json::print_line(&rates)?;
                 continue;

@@ -11,45 +11,28 @@ use crate::support::{EARMARK, Ended, earmark, needs, output, shared_library};
 
 /// A server of connections that come, which waits in `epoll_wait`, looks once there (0 us) and
 /// prefers that; each request takes it so many seconds.
-const SERVER: &str = r#"
-import fcntl, select, socket, struct, sys, time
-listening = socket.create_server(("", 7))
+const SERVER: &str = concat!(
+    include_str!("../support/requests.py"),
+    r#"
 epoll = select.epoll()
-EPIOCSPARAMS = 0x40088a01
-fcntl.ioctl(epoll, EPIOCSPARAMS, struct.pack("IHBB", 0, 64, 1, 0))
-epoll.register(listening, select.EPOLLIN)
-connections = {}
-while True:
-    for number, _ in epoll.poll():
-        if number == listening.fileno():
-            connection, _ = listening.accept()
-            connections[connection.fileno()] = connection
-            epoll.register(connection, select.EPOLLIN)
-            continue
-        request = connections[number].recv(64)
-        if not request: sys.exit()
-        time.sleep(float(sys.argv[1]))
-        connections[number].send(request)
-"#;
+busy_poll(epoll, 0, 1)
+for connection, request in requests(socket.create_server(("", 7)), epoll):
+    if not request: break
+    time.sleep(float(sys.argv[1]))
+    connection.send(request)
+"#
+);
 
 /// So many connections, each with a request on its way, for 100 ms.
-const CLIENT: &str = r#"
-import select, socket, sys, time
-def connected():
-    while True:
-        try: return socket.create_connection(("b", 7))
-        except OSError: time.sleep(0.01)
-servers = [connected() for _ in range(int(sys.argv[1]))]
-poll = select.poll()
-for server in servers:
-    server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    poll.register(server, select.POLLIN)
-    server.send(b"?")
-by_number = {server.fileno(): server for server in servers}
-end = time.monotonic() + 0.1
-while time.monotonic() < end:
-    for number, _ in poll.poll(): by_number[number].send(by_number[number].recv(64))
-"#;
+const CLIENT: &str = concat!(
+    include_str!("../support/requests.py"),
+    r#"
+end = None
+for _ in answers("b", int(sys.argv[1])):
+    if end is None: end = time.monotonic() + 0.1
+    if time.monotonic() > end: break
+"#
+);
 
 /// What suspension takes of the device, beside what the server does.
 const SETTINGS: &str = "irq-suspend-timeout 20ms gro-flush-timeout 20us napi-defer-hard-irqs 2";
@@ -68,13 +51,19 @@ fn judged(kernel: Option<&Path>, settings: &str, connections: u32, work_s: f64) 
          {EARMARK} show --suspension --sample 0.02 --json $! | tr -d '\\n'; wait $!",
         connections + 1
     );
-    let client = format!("python3 -c '{CLIENT}' {connections}");
+    printed(kernel, &server, &format!("python3 -c '{CLIENT}' {connections}")).0
+}
+
+/// What a command on guest b prints as a line of JSON, while another one runs on guest a; and all.
+#[track_caller]
+fn printed(kernel: Option<&Path>, on_b: &str, on_a: &str) -> (Value, Ended) {
     let mut lab = earmark(&["lab", "run", "--time", "virtual", "--strategy", "disabled"]);
-    lab.args(["--on", "b", &server, "--on", "a", &client]);
+    lab.args(["--on", "b", on_b, "--on", "a", on_a]);
     lab.envs(kernel.map(|kernel| (lab::kernel::VARIABLE, kernel)));
-    let ended: Ended = output(&mut lab);
+    let ended = output(&mut lab);
     let line = ended.output().lines().find(|line| line.starts_with('{')).unwrap_or_default();
-    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
+    let json = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
+    (json, ended)
 }
 
 /// The verdict on the one poller there is, what it follows from, and the whole.
@@ -118,56 +107,36 @@ fn suspension__by_a_kernel_without_it__is_impossible() {
 }
 
 /// An unmodified server of four connections, which takes 100 us for each request, and after so many
-/// answers says how many interrupts came meanwhile.
-const PLAIN: &str = r#"
-import select, socket, time
+/// answers says how many interrupts came since all of them have asked.
+const PLAIN: &str = concat!(
+    include_str!("../support/requests.py"),
+    r#"
 def interrupts():
     lines = [line.split() for line in open("/proc/interrupts")]
     return sum(int(words[1]) for words in lines if words[-1] == "virtio-uml")
-listening = socket.create_server(("", 7))
-epoll = select.epoll()
-epoll.register(listening, select.EPOLLIN)
-connections, answered, before = {}, 0, 0
-while answered < 200:
-    for number, _ in epoll.poll():
-        if number == listening.fileno():
-            connection, _ = listening.accept()
-            connections[connection.fileno()] = connection
-            epoll.register(connection, select.EPOLLIN)
-            if len(connections) == 4: before = interrupts()
-            continue
-        request = connections[number].recv(64)
-        time.sleep(1e-4)
-        connections[number].send(request)
-        answered += 1
+asked, answered, before = set(), 0, 0
+for connection, request in requests(socket.create_server(("", 7)), select.epoll()):
+    if connection not in asked:
+        asked.add(connection)
+        if len(asked) == 4: before = interrupts()
+    time.sleep(1e-4)
+    connection.send(request)
+    answered += 1
+    if answered == 200: break
 print(interrupts() - before)
-"#;
+"#
+);
 
 /// Asks one such server after the other, over four connections, until none is there for long.
-const ASKS: &str = r#"
-import select, socket, sys, time
-def connected():
-    for _ in range(500):
-        try: return socket.create_connection(("b", 7))
-        except OSError: time.sleep(0.01)
-    sys.exit()
+const ASKS: &str = concat!(
+    include_str!("../support/requests.py"),
+    r#"
 while True:
-    servers = [connected() for _ in range(4)]
-    poll = select.poll()
-    for server in servers:
-        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        poll.register(server, select.POLLIN)
-        server.send(b"?")
-    by_number = {server.fileno(): server for server in servers}
     try:
-        while True:
-            for number, _ in poll.poll():
-                answer = by_number[number].recv(64)
-                if not answer: raise OSError
-                by_number[number].send(answer)
-    except OSError:
-        for server in servers: server.close()
-"#;
+        for _ in answers("b", 4): pass
+    except OSError: pass
+"#
+);
 
 #[test]
 fn tune_suspend__in_exact_time__finds_that_interrupts_are_saved() {
@@ -185,12 +154,7 @@ fn tune_suspend__in_exact_time__finds_that_interrupts_are_saved() {
         library.display()
     );
     let asks = format!("python3 -c '{ASKS}'");
-    let mut lab = earmark(&["lab", "run", "--time", "virtual", "--strategy", "disabled"]);
-    lab.args(["--on", "b", &tune, "--on", "a", &asks]).env(lab::kernel::VARIABLE, kernel);
-    let ended = output(&mut lab);
-    let line = ended.output().lines().find(|line| line.starts_with('{')).unwrap_or_default();
-    let outcome: Value =
-        serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
+    let (outcome, ended) = printed(Some(&kernel), &tune, &asks);
     let trials = outcome["trials"].as_array().unwrap();
     let figure = |trial: &Value, name: &str| trial["figures"][name].as_f64();
     let suspends = |trial: &Value| trial["setting"].as_str().unwrap().contains("irq-suspend");

@@ -5,33 +5,29 @@ use serde_json::Value;
 
 use crate::support::{Directory, EARMARK, Ended, in_network, needs, shared_library};
 
-/// A server that answers what it gets, one connection at a time: it waits in `epoll_wait`, which
-/// polls for so many microseconds and prefers that or not, or (`never`) in `recv`, with an epoll
-/// object that it does not ask.
-const SERVER: &str = r#"
-import fcntl, select, socket, struct, sys
+/// A server that answers what it gets: it waits in `epoll_wait`, which polls for so many
+/// microseconds and prefers that or not, or (`never`), for its one connection, in `recv`, with an
+/// epoll object that it does not ask.
+const SERVER: &str = concat!(
+    include_str!("../support/requests.py"),
+    r#"
 address, waits, usecs, prefer = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-listening = socket.create_server((address, 7))
+listening, epoll = socket.create_server((address, 7)), select.epoll()
+busy_poll(epoll, usecs, prefer)
 print("ready", flush=True)
+if waits == "epoll":
+    for connection, request in requests(listening, epoll): connection.send(request)
 connection, _ = listening.accept()
-epoll = select.epoll()
-EPIOCSPARAMS = 0x40088a01
-fcntl.ioctl(epoll, EPIOCSPARAMS, struct.pack("IHBB", usecs, 64, prefer, 0))
 epoll.register(connection, select.EPOLLIN)
-while True:
-    if waits == "epoll": epoll.poll()
-    request = connection.recv(4096)
-    if not request: break
-    connection.send(request)
-"#;
+while request := connection.recv(64): connection.send(request)
+"#
+);
 
 /// One request after the other, until it is killed.
-const CLIENT: &str = r#"
-import socket, sys
-server = socket.create_connection((sys.argv[1], 7))
-server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-while True: server.send(b"."), server.recv(64)
-"#;
+const CLIENT: &str = concat!(
+    include_str!("../support/requests.py"),
+    "for _ in answers(sys.argv[1], 1): pass\n"
+);
 
 /// `one`, which NAPI polls, with its other end in a network of its own, where `far` runs a command.
 const FAR: &str = r#"
@@ -44,17 +40,22 @@ ip address add 10.77.0.1/24 dev one; ethtool -K one tso off
 set +e
 "#;
 
-/// What `show --suspension` says of a server there, as JSON.
+/// What `show --suspension` says of servers there, as JSON, and `watch` of the device.
 const JUDGE: &str = r#"
-judge() { # network address waits usecs prefer
+serve() { # network address waits usecs prefer: a server that is asked
     mkfifo fifo; python3 -c "$SERVER" "$2" "$3" "$4" "$5" > fifo & server=$!
     read -r _ < fifo; rm fifo
     $1 python3 -c "$CLIENT" "$2" & client=$!
-    # Its epoll object is there as soon as it has a connection.
-    until ls -l /proc/$server/fd | grep -q eventpoll; do sleep 0.01; done
+    # One listens, the other one is a connection.
+    until [ "$(ls -l /proc/$server/fd | grep -c socket:)" = 2 ]; do sleep 0.01; done
     sleep 0.2
-    earmark show --suspension --sample 0.5 --json $server | tr -d '\n'; echo
+}
+look() { # servers
+    earmark show --suspension --sample 0.5 --json "$@" | tr -d '\n'; echo
     earmark watch one --suspension --interval 0.5 --count 1 --json | sed 's/^/watch /'
+}
+judge() { # as serve
+    serve "$@"; look $server
     kill $client $server; wait $client $server || true
 }
 "#;
@@ -128,30 +129,48 @@ fn show_suspension__of_a_server__follows_from_settings_and_counts() {
     assert_eq!(state(unarmed, "device"), "unarmed", "{unarmed}");
 }
 
+#[test]
+fn show_suspension__of_two_servers_of_one_device__is_of_the_polls_of_each() {
+    needs!("network", "nsenter", "python3");
+    if !kernel_suspends() {
+        return;
+    }
+    let (shown, watched) = verdicts(
+        "earmark apply one irq-suspend-timeout 20ms gro-flush-timeout 20us napi-defer-hard-irqs 2
+         ip address add 10.77.0.3/24 dev one
+         serve far 10.77.0.1 epoll 1000000 1; polls=$server; asks=$client
+         serve far 10.77.0.3 never 1000000 1
+         look $polls $server
+         kill $asks $polls $client $server; wait $asks $polls $client $server || true",
+    );
+    let [shown] = &shown[..] else { panic!("{shown:?}") };
+    let [watched] = &watched[..] else { panic!("{watched:?}") };
+    // By the count of the network, both are alike.
+    let by_network = !std::path::Path::new("/sys/kernel/btf/vmlinux").exists();
+    let counted_by = if by_network { "network" } else { "process" };
+    let states = if by_network { ["active", "active"] } else { ["active", "unused"] };
+    for pollers in [&shown["suspension"][0]["pollers"], &watched["pollers"]] {
+        let pollers = pollers.as_array().unwrap();
+        assert_eq!(pollers.iter().map(|it| &it["state"]).collect::<Vec<_>>(), states, "{shown}");
+        assert!(pollers.iter().all(|it| it["counted_by"] == counted_by), "{shown} {watched}");
+    }
+}
+
 /// An unmodified server: it does not ask for polls.
-const PLAIN: &str = r#"
-import select, socket
+const PLAIN: &str = concat!(
+    include_str!("../support/requests.py"),
+    r#"
 listening = socket.create_server(("10.77.0.1", 7))
-epoll = select.epoll()
-epoll.register(listening, select.EPOLLIN)
-connections = {}
 print("ready", flush=True)
-while True:
-    for number, _ in epoll.poll():
-        if number == listening.fileno():
-            connection, _ = listening.accept()
-            connections[connection.fileno()] = connection
-            epoll.register(connection, select.EPOLLIN)
-        elif request := connections[number].recv(64): connections[number].send(request)
-        else: connections.pop(number).close()
-"#;
+for connection, request in requests(listening, select.epoll()): connection.send(request)
+"#
+);
 
 /// Asks it so many times, one after the other.
-const ASKS: &str = r#"
-import socket
-server = socket.create_connection(("10.77.0.1", 7))
-for _ in range(100): server.send(b"."), server.recv(64)
-"#;
+const ASKS: &str = concat!(
+    include_str!("../support/requests.py"),
+    "for _ in zip(range(100), answers(\"10.77.0.1\", 1)): pass\n"
+);
 
 /// Starts the server with the library, asks it, and writes a line into `log`: what the command
 /// found in its environment, whether the server's epoll object prefers busy polling, and

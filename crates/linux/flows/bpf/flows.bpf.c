@@ -47,9 +47,7 @@
  * A thread that is preempted within `account` adds its span late: a request that ends meanwhile has
  * it as unaccounted. Writes by io_uring are seen in the socket alone, so from Linux 6.16 on.
  */
-#include "kernel.h"
-
-char LICENSE[] SEC("license") = "Dual MIT/GPL";
+#include "common.h"
 
 /* As FlowStage of src/record.rs. */
 enum stage {
@@ -114,9 +112,6 @@ struct processor {
 	u8 in_timer, by_timer, first;
 };
 
-#define MAP(name, kind, entries, k, v) \
-	struct { __uint(type, kind); __uint(max_entries, entries); __type(key, k); __type(value, v); } name SEC(".maps")
-
 MAP(flows, BPF_MAP_TYPE_HASH, 8192, u64, struct flow);
 MAP(threads, BPF_MAP_TYPE_HASH, 16384, u32, struct thread);
 MAP(targets, BPF_MAP_TYPE_HASH, 4096, u32, u32);
@@ -147,7 +142,7 @@ const volatile u8 follow_all = 0, receives = 0, grouping = RECORDS, follow_udp =
 const volatile u8 has_peer = 0, with_stacks = 0;
 const volatile u64 peer[2] = {};	/* as an address of IPv6 */
 const volatile u64 cgroup = 0;
-const volatile u32 cgroup_level = 0, loader = 0, namespace = 0;
+const volatile u32 cgroup_level = 0, loader = 0;
 const volatile u8 calls[CALLS] = {};
 
 /* Filters that need no look-up: bits of the sockets and threads that are followed. */
@@ -198,22 +193,6 @@ static __always_inline struct flow *flow_of(u64 sk)
 static __always_inline struct thread *thread_of(u32 tid)
 {
 	return maybe_thread(tid) ? bpf_map_lookup_elem(&threads, &tid) : 0;
-}
-
-/* The process of a task as the PID namespace of the loader numbers it; 0: it is not in there. */
-static __always_inline u32 process_of(struct task_struct *task)
-{
-	if (!namespace)
-		return task->tgid;
-	struct pid *pid = BPF_CORE_READ(task, group_leader, thread_pid);
-	u32 level = BPF_CORE_READ(pid, level);
-	for (u32 i = 1; i < 8 && i <= level; i++) {
-		struct upid *upid = (void *)pid + bpf_core_field_offset(struct pid, numbers)
-				    + i * bpf_core_type_size(struct upid);
-		if (BPF_CORE_READ(upid, ns, ns.inum) == namespace)
-			return BPF_CORE_READ(upid, nr);
-	}
-	return 0;
 }
 
 /* Whether what this thread does is looked at. */

@@ -33,7 +33,7 @@ struct file { struct inode *f_inode; void *private_data; };
 struct fdtable { unsigned int max_fds; struct file **fd; };
 struct files_struct { struct fdtable *fdt; };
 struct task_struct {
-	unsigned int __state;
+	unsigned int __state, flags;
 	int pid, tgid;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
@@ -71,6 +71,7 @@ struct tcp_sock {
 
 /* Packets. */
 struct net_device { int ifindex; };
+struct napi_struct { unsigned int napi_id; };
 struct sk_buff {
 	struct sock *sk;
 	struct net_device *dev;

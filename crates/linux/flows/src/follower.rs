@@ -15,13 +15,7 @@ use aya_obj::btf::BtfKind;
 use super::FlowError;
 use crate::histograms::{self, FlowGrouping, StageHistogram};
 use crate::record::TracedRequest;
-use crate::{calls, raw};
-
-/// Where the kernel describes its types.
-const BTF: &str = "/sys/kernel/btf/vmlinux";
-
-/// The inode of the first PID namespace (`PROC_PID_INIT_INO`).
-const FIRST_NAMESPACE: u32 = 0xEFFF_FFFC;
+use crate::{calls, kernel, raw};
 
 /// What the kernel side counts, in the order of its `enum counter`.
 const COUNTERS: u32 = 3;
@@ -154,10 +148,7 @@ impl FlowFollower {
     /// # Errors
     /// If the kernel has no BTF, lacks what this takes, or refuses it.
     pub fn open(scope: &FlowScope, detail: FlowDetail) -> Result<Self, FlowError> {
-        if !Path::new(BTF).exists() {
-            return Err(FlowError::NoTypes);
-        }
-        let btf = Btf::from_sys_fs().map_err(|cause| FlowError::Types(cause.to_string()))?;
+        let btf = kernel::types()?;
         let has = |tracepoint: &str| {
             let name = format!("btf_trace_{tracepoint}");
             btf.id_by_type_name_kind(&name, BtfKind::Typedef).is_ok()
@@ -180,7 +171,7 @@ impl FlowFollower {
         for Hook(name, tracepoint, effect) in wanted {
             match (has(tracepoint), effect) {
                 (true, _) => {
-                    check(&mut ebpf, &btf, name, tracepoint)?;
+                    kernel::check(&mut ebpf, &btf, name, tracepoint)?;
                     hooks.push((name, tracepoint));
                 }
                 (false, Some(effect)) => missing.push(MissingHook { tracepoint, effect }),
@@ -188,11 +179,11 @@ impl FlowFollower {
             }
         }
         // Its arguments have changed with Linux 5.18.
-        let switch = match check(&mut ebpf, &btf, "new_switch", "sched_switch") {
+        let switch = match kernel::check(&mut ebpf, &btf, "new_switch", "sched_switch") {
             Ok(()) => "new_switch",
             Err(error @ FlowError::NotAllowed) => return Err(error),
             Err(_) => {
-                check(&mut ebpf, &btf, "old_switch", "sched_switch")?;
+                kernel::check(&mut ebpf, &btf, "old_switch", "sched_switch")?;
                 "old_switch"
             }
         };
@@ -213,13 +204,7 @@ impl FlowFollower {
     /// Begins to follow, or goes on with it.
     pub fn start(&mut self) -> Result<(), FlowError> {
         for (name, tracepoint) in &self.hooks {
-            let attached = match self.ebpf.program_mut(name) {
-                Some(Program::BtfTracePoint(program)) => program.attach(),
-                _ => return Err(FlowError::NoTracepoint(tracepoint)),
-            };
-            let link =
-                attached.map_err(|cause| FlowError::Attach(tracepoint, cause.to_string()))?;
-            self.links.push((name, link));
+            self.links.push((name, kernel::attach(&mut self.ebpf, name, tracepoint)?));
         }
         Ok(())
     }
@@ -318,10 +303,7 @@ impl FlowFollower {
 
 /// Reads the object, and says what is to be looked at.
 fn load(scope: &FlowScope, btf: &Btf, has_udp: bool, stacks: bool) -> Result<Ebpf, FlowError> {
-    let namespace = fs::metadata("/proc/self/ns/pid")
-        .map_err(|cause| FlowError::Read("/proc/self/ns/pid".into(), cause))?
-        .ino() as u32;
-    let namespace = if namespace == FIRST_NAMESPACE { 0 } else { namespace };
+    let namespace = kernel::namespace()?;
     let loader = if *scope == FlowScope::Children { std::process::id() } else { 0 };
     let (cgroup, level) = match scope {
         FlowScope::Cgroup(path) => cgroup_of(path)?,
@@ -359,7 +341,7 @@ fn load(scope: &FlowScope, btf: &Btf, has_udp: bool, stacks: bool) -> Result<Ebp
         .map_max_entries("histograms", groups)
         .map_max_entries("records", room)
         .load(object)
-        .map_err(|cause| refused(&cause))
+        .map_err(|cause| kernel::refused(&cause))
 }
 
 /// An address as the kernel side compares it: as one of IPv6.
@@ -379,22 +361,6 @@ fn cgroup_of(path: &Path) -> Result<(u64, u32), FlowError> {
     let is_inside = |path: &&Path| fs::metadata(path).is_ok_and(|it| it.dev() == found.dev());
     let depth = path.ancestors().take_while(is_inside).count().saturating_sub(1);
     Ok((found.ino(), depth as u32))
-}
-
-/// Has the kernel verify a program.
-fn check(
-    ebpf: &mut Ebpf,
-    btf: &Btf,
-    name: &'static str,
-    tracepoint: &'static str,
-) -> Result<(), FlowError> {
-    let Some(Program::BtfTracePoint(program)) = ebpf.program_mut(name) else {
-        return Err(FlowError::NoTracepoint(tracepoint));
-    };
-    program.load(tracepoint, btf).map_err(|cause| match is_refusal(&cause) {
-        true => FlowError::NotAllowed,
-        false => FlowError::Verify(tracepoint, cause.to_string()),
-    })
 }
 
 /// Whether packets of some device are steered to other processors (RPS).
@@ -419,24 +385,4 @@ fn is_any(names: &[&str]) -> bool {
         }
         _ => false,
     })
-}
-
-fn refused(cause: &(dyn std::error::Error + 'static)) -> FlowError {
-    if is_refusal(cause) {
-        return FlowError::NotAllowed;
-    }
-    let mut words = cause.to_string();
-    let mut source = cause.source();
-    while let Some(inner) = source {
-        words = format!("{words}: {inner}");
-        source = inner.source();
-    }
-    FlowError::Load(words)
-}
-
-/// Whether it comes from the kernel's `EPERM`.
-fn is_refusal(cause: &(dyn std::error::Error + 'static)) -> bool {
-    let io = cause.downcast_ref::<std::io::Error>();
-    let is_one = io.is_some_and(|io| io.raw_os_error() == Some(libc::EPERM));
-    is_one || cause.source().is_some_and(is_refusal)
 }

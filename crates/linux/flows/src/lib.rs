@@ -2,8 +2,9 @@
 //!
 //! [`record`] is what is known of one request: client and server, when, and for what it waited
 //! how long. `bpf/flows.bpf.c` finds that out in the kernel, and has its theory on top;
-//! [`follower::FlowFollower`] loads it and reads its records. `bpf/build.sh` makes the object of it
-//! that is kept beside it, since compiling takes clang.
+//! [`follower::FlowFollower`] loads it and reads its records. [`polls`] counts who polls NAPI
+//! instances, by `bpf/polls.bpf.c`. `bpf/build.sh` makes the objects that are kept beside the
+//! sources, since compiling takes clang.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
@@ -13,6 +14,8 @@ use std::path::PathBuf;
 mod calls;
 pub mod follower;
 pub mod histograms;
+mod kernel;
+pub mod polls;
 mod raw;
 pub mod record;
 
@@ -22,7 +25,7 @@ pub enum FlowError {
     /// The kernel does not describe its types.
     #[error(
         "this kernel gives no BTF (/sys/kernel/btf/vmlinux is missing; CONFIG_DEBUG_INFO_BTF), \
-         without which requests cannot be followed; guests of a lab have none (User-Mode Linux): \
+         without which nothing in it can be followed; guests of a lab have none (User-Mode Linux): \
          type it on this machine, or on hosts of a lab without --hosts uml"
     )]
     NoTypes,
@@ -31,17 +34,17 @@ pub enum FlowError {
     Types(String),
     /// This process may not.
     #[error(
-        "following requests takes root, or CAP_BPF and CAP_PERFMON, in the first user namespace"
+        "following the kernel takes root, or CAP_BPF and CAP_PERFMON, in the first user namespace"
     )]
     NotAllowed,
     /// The kernel does not have a tracepoint.
-    #[error("this kernel has no tracepoint {0}; requests are followed from Linux 5.15 on")]
+    #[error("this kernel has no tracepoint {0}; it takes Linux 5.15 or newer")]
     NoTracepoint(&'static str),
     /// The kernel refuses a program.
     #[error("this kernel refuses the program at {0}: {1}")]
     Verify(&'static str, String),
     /// The kernel refuses the maps.
-    #[error("load the programs that follow requests: {0}")]
+    #[error("load the programs that follow the kernel: {0}")]
     Load(String),
     /// A program cannot be attached.
     #[error("attach a program to the tracepoint {0}: {1}")]

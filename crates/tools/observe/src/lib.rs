@@ -1,6 +1,6 @@
 //! What `show` knows of a device, read from the kernel of this machine: in one pass ([`read`]), and
-//! counters again and again ([`Meter`]); and what a server polls ([`pollers()`]). Nothing here
-//! changes anything.
+//! counters again and again ([`Meter`]); what a server polls ([`pollers()`]), and who did
+//! ([`PollMeter`]). Nothing here changes anything.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
@@ -8,8 +8,10 @@
 mod lanes;
 mod meter;
 mod pollers;
+mod polls;
 mod read;
 
 pub use meter::Meter;
 pub use pollers::{pollers, pollers_here};
+pub use polls::PollMeter;
 pub use read::{nics, read};

@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use netdev::{Root, device_name};
-use observe::{Meter, pollers};
+use observe::{Meter, PollMeter, pollers};
 use report::terminal::Width;
-use report::{json, outln};
+use report::{errln, json, outln};
 use schemars::JsonSchema;
 use serde::Serialize;
 use show::Report;
 use show::suspension::{Judged, Poller, Suspension, Window, elsewhere, lines};
-use sys::busy_poll::packets;
 
 /// What `show --suspension --json` prints.
 #[derive(Serialize, JsonSchema)]
@@ -40,9 +39,9 @@ pub(super) fn run(root: &Root, names: &[String], sample: Duration, as_json: bool
     let devices = if are_chosen { named } else { observe::nics(root)? };
     let windows = windows(root, &devices, processes.first().copied(), sample)?;
     let mut suspension = Vec::new();
-    for (device, window) in devices.iter().zip(&windows) {
+    for (device, window) in devices.iter().zip(windows) {
         let report: Report = observe::read(root, device, Duration::ZERO)?;
-        let it = Suspension::of(&report, &found, *window);
+        let it = Suspension::of(&report, &found, window);
         if are_chosen || processes.is_empty() || !it.pollers.is_empty() {
             suspension.push(it);
         }
@@ -76,13 +75,23 @@ fn windows(
     let meters = devices.iter().map(|it| Meter::open(root, it)).collect::<Result<Vec<_>>>()?;
     let read =
         || meters.iter().map(Meter::read).collect::<Result<Vec<_>>>().context("count packets");
-    let (before, polled) = (read()?, packets(process));
+    let mut polls = poll_meter(process);
+    let before = read()?;
+    polls.read()?;
     sleep(sample);
-    let (after, polled_then) = (read()?, packets(process));
-    let polled = polled_then.zip(polled).map(|(then, before)| then - before);
+    let (after, polled) = (read()?, polls.read()?);
     let rates = meters
         .iter()
         .zip(before.iter().zip(&after))
         .map(|(meter, (before, after))| meter.between(before, after));
-    Ok(rates.map(|rates| Some(Window::of(&rates, polled))).collect())
+    Ok(rates.map(|rates| Some(Window::of(&rates, &polled))).collect())
+}
+
+/// Counts polls, and says so where they are counted by network alone.
+pub(in crate::command) fn poll_meter(process: u32) -> PollMeter {
+    let polls = PollMeter::start(process);
+    if let Some(why) = polls.refusal() {
+        errln!("Polls are counted for the whole network, not by program: {why}.");
+    }
+    polls
 }

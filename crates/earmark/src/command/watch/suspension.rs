@@ -2,14 +2,9 @@
 //! interval.
 
 use report::terminal::{Stream, Width};
-use show::suspension::{Suspension, Window};
+use show::suspension::Suspension;
 
 use super::Row;
-
-/// Packets that programs of this network have taken by polls of their own, so far.
-pub(super) fn polled() -> Option<u64> {
-    sys::busy_poll::packets(std::process::id())
-}
 
 /// The columns that fit a terminal of this width.
 pub(super) fn columns(width: Width) -> Stream {
@@ -25,7 +20,8 @@ pub(super) fn columns(width: Width) -> Stream {
 }
 
 /// The device, and below it the servers that have packets from it, each with the verdict.
-pub(super) fn rows(suspension: &Suspension, window: &Window) -> Vec<Row> {
+pub(super) fn rows(suspension: &Suspension) -> Vec<Row> {
+    let window = suspension.window.clone().unwrap_or_default();
     let rate = |count: Option<u64>| {
         super::optional(count.map(|count| count as f64 / window.seconds.max(1e-9)), 0)
     };
@@ -38,7 +34,7 @@ pub(super) fn rows(suspension: &Suspension, window: &Window) -> Vec<Row> {
         rate(Some(window.packets)),
         rate(window.interrupts),
         super::optional(each, 1),
-        rate(window.busy_polled),
+        rate(window.polled()),
         format!("{ready} of {all} ready"),
     ];
     let none = String::new;
@@ -56,7 +52,7 @@ mod tests {
 
     use netdev::netdev::Napi;
     use show::Report;
-    use show::suspension::{BusyPoll, Poller};
+    use show::suspension::{BusyPoll, Poller, Window};
 
     use super::*;
 
@@ -78,12 +74,17 @@ mod tests {
             napis: BTreeMap::from([(8_193, 1)]),
             ..Poller::default()
         };
-        let window =
-            Window { seconds: 0.5, packets: 1_000, interrupts: Some(10), busy_polled: Some(900) };
+        let window = Window {
+            seconds: 0.5,
+            packets: 1_000,
+            interrupts: Some(10),
+            busy_polled: Some(900),
+            polls: None,
+        };
         let suspension = Suspension::of(&report, &[server], Some(window));
         let stream = columns(Width::columns(100));
         let lines: Vec<String> =
-            rows(&suspension, &window).iter().map(|row| stream.row(row)).collect();
+            rows(&suspension).iter().map(|row| stream.row(row)).collect();
         assert_eq!(
             lines[0].split_whitespace().collect::<Vec<_>>().join(" "),
             "eth0 2000 20 100.0 1800 1 of 1 ready"

@@ -12,9 +12,10 @@
 //!   finds nothing. Without both, the kernel goes back to interrupts after each poll;
 //! - `prefer_busy_poll` (`EPIOCSPARAMS`): the program polls, and wants no interrupts meanwhile.
 //!
-//! Settings say only that it may happen. Whether it did, the kernel counts: packets that programs
-//! took by their own polls, and interrupts beside all packets, in a [`Window`]. A [`Verdict`] needs
-//! both.
+//! Settings say only that it may happen. Whether it did is counted: packets that programs took by
+//! their own polls, and interrupts beside all packets, in a [`Window`]. A [`Verdict`] needs both.
+//! The kernel counts such packets by network; who polled which instance ([`Polls`]) is counted at
+//! its tracepoint, where this process may.
 
 mod text;
 mod verdict;
@@ -30,7 +31,7 @@ use crate::rates::Rates;
 use crate::report::Report;
 
 pub use text::lines;
-pub use verdict::{Missing, SuspensionState, Verdict};
+pub use verdict::{CountedBy, Missing, SuspensionState, Verdict};
 
 /// What is known of suspension on a device, and of programs that could use it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -112,7 +113,7 @@ pub struct BusyPoll {
 }
 
 /// What was counted while a server worked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Window {
     /// How long it was, in seconds.
     pub seconds: f64,
@@ -123,6 +124,33 @@ pub struct Window {
     /// Packets that programs of this network took by their own polls, of whatever device; none
     /// where the kernel does not count them.
     pub busy_polled: Option<u64>,
+    /// Who polled the device's NAPI instances; none where that could not be counted: it takes root,
+    /// or `CAP_BPF` and `CAP_PERFMON`, and a kernel with BTF.
+    pub polls: Option<Vec<Polls>>,
+}
+
+/// Polls of a NAPI instance by one who polls it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Polls {
+    /// Number of the instance.
+    pub napi: u32,
+    /// The process that polled, 0 if it is of another PID namespace; none: the polls are those
+    /// that no program asks for, after an interrupt, by a timer or by a kernel thread.
+    pub pid: Option<u32>,
+    /// How often it polled.
+    pub polls: u64,
+    /// Packets that it took.
+    pub packets: u64,
+}
+
+/// What was counted of polls, of all devices, while a server worked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Polled {
+    /// Packets that programs of the network took by their own polls; none where the kernel does not
+    /// count them.
+    pub in_network: Option<u64>,
+    /// Who polled which instance, of whatever device; none where that could not be counted.
+    pub by_poller: Option<Vec<Polls>>,
 }
 
 /// A poller, and whether it suspends the interrupts of an instance.
@@ -139,50 +167,69 @@ pub struct Judged {
 }
 
 impl Window {
-    /// What rates of a device say, with packets of busy polling counted beside them.
-    pub fn of(rates: &Rates, busy_polled: Option<u64>) -> Self {
+    /// What rates of a device say, with polls counted beside them.
+    pub fn of(rates: &Rates, polled: &Polled) -> Self {
         let count = |rate: f64| (rate * rates.seconds).round() as u64;
         Self {
             seconds: rates.seconds,
             packets: count(rates.rx_packets_per_s),
             interrupts: rates.interrupts_per_s.map(count),
-            busy_polled,
+            busy_polled: polled.in_network,
+            polls: polled.by_poller.clone(),
         }
+    }
+
+    /// Packets that programs took by their own polls: of the device, or, where that was not
+    /// counted, of the network.
+    pub fn polled(&self) -> Option<u64> {
+        let Some(polls) = &self.polls else { return self.busy_polled };
+        Some(polls.iter().filter(|it| it.pid.is_some()).map(|it| it.packets).sum())
     }
 }
 
 impl Suspension {
     /// Judges a device, and those of `pollers` whose packets come from it.
-    pub fn of(report: &Report, pollers: &[Poller], window: Option<Window>) -> Self {
+    pub fn of(report: &Report, pollers: &[Poller], mut window: Option<Window>) -> Self {
         let napis = report.napis.iter().flatten();
         let instances: Vec<Instance> = napis.map(|napi| Instance::of(report, napi)).collect();
-        let judge = |poller: &Poller, instance: Option<&Instance>| Judged {
+        if let Some(polls) = window.as_mut().and_then(|window| window.polls.as_mut()) {
+            polls.retain(|it| instances.iter().any(|instance| instance.id == it.napi));
+        }
+        let judge = |poller: &Poller, instance: &Instance| Judged {
             poller: poller.clone(),
-            napi: instance.map(|it| it.id),
-            verdict: verdict::of(poller, instance, window.as_ref()),
+            napi: Some(instance.id),
+            verdict: verdict::of(poller, Some(instance), window.as_ref()),
         };
         let mut judged = Vec::new();
         for poller in pollers {
             let own = instances.iter().filter(|it| poller.napis.contains_key(&it.id));
-            judged.extend(own.map(|instance| judge(poller, Some(instance))));
+            judged.extend(own.map(|instance| judge(poller, instance)));
         }
-        // The kernel does not count by poller.
-        let is_counted = |it: &Judged| it.verdict.polled_share.is_some();
-        let counted = judged.iter().filter(|it| is_counted(it));
-        let counted: BTreeSet<_> =
-            counted.map(|it| (it.poller.pid, it.poller.descriptor)).collect();
-        if counted.len() > 1 {
-            let note =
-                format!("; polls of {} are counted in", count(counted.len() - 1, "other poller"));
-            let shared = judged.iter_mut().filter(|it| is_counted(it));
-            shared.for_each(|it| it.verdict.why += &note);
-        }
+        name_shared(&mut judged);
         Self { device: report.name.clone(), instances, window, pollers: judged }
     }
 
     /// Whether packets of this poller come from it.
     pub fn has(&self, poller: &Poller) -> bool {
         self.instances.iter().any(|it| poller.napis.contains_key(&it.id))
+    }
+}
+
+/// Says of each poller how many others have the same count: those of the network, or of its process
+/// and its instance.
+fn name_shared(judged: &mut [Judged]) {
+    let key = |it: &Judged| match it.verdict.counted_by? {
+        CountedBy::Network => Some((None, None)),
+        CountedBy::Process => Some((Some(it.poller.pid), it.napi)),
+    };
+    let pollers = |of: &Judged| {
+        let same = judged.iter().filter(|it| key(it) == key(of));
+        same.map(|it| (it.poller.pid, it.poller.descriptor)).collect::<BTreeSet<_>>().len()
+    };
+    let others: Vec<usize> = judged.iter().map(|it| pollers(it) - 1).collect();
+    let counted = judged.iter_mut().zip(others).filter(|(it, _)| it.verdict.counted_by.is_some());
+    for (it, others) in counted.filter(|(_, others)| *others > 0) {
+        it.verdict.why += &format!("; polls of {} are counted in", count(others, "other poller"));
     }
 }
 

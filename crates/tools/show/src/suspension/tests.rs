@@ -42,7 +42,8 @@ fn poller(prefer: bool) -> Poller {
 }
 
 fn window(packets: u64, interrupts: u64, busy_polled: Option<u64>) -> Option<Window> {
-    Some(Window { seconds: 1.0, packets, interrupts: Some(interrupts), busy_polled })
+    let interrupts = Some(interrupts);
+    Some(Window { seconds: 1.0, packets, interrupts, busy_polled, polls: None })
 }
 
 #[track_caller]
@@ -55,8 +56,8 @@ fn judged(report: &Report, poller: &Poller, window: Option<Window>) -> Verdict {
 #[test]
 fn a_verdict_takes_settings_and_counts() {
     let state = |report: &Report, prefer, window| judged(report, &poller(prefer), window).state;
-    let busy = window(1_000, 10, Some(900));
-    assert_eq!(state(&ready(), true, busy), SuspensionState::Active);
+    let busy = || window(1_000, 10, Some(900));
+    assert_eq!(state(&ready(), true, busy()), SuspensionState::Active);
     assert_eq!(state(&ready(), true, window(1_000, 900, Some(0))), SuspensionState::Unused);
     assert_eq!(state(&ready(), true, window(1_000, 900, Some(99))), SuspensionState::HardlyUsed);
     assert_eq!(state(&ready(), true, window(1_000, 900, Some(100))), SuspensionState::Active);
@@ -64,14 +65,14 @@ fn a_verdict_takes_settings_and_counts() {
     assert_eq!(state(&ready(), true, window(1_000, 10, None)), SuspensionState::Unknown);
     assert_eq!(state(&ready(), true, None), SuspensionState::Unknown);
     // However many packets programs polled for, nothing suspends without the settings.
-    assert_eq!(state(&ready(), false, busy), SuspensionState::Unarmed);
+    assert_eq!(state(&ready(), false, busy()), SuspensionState::Unarmed);
     for (suspend, timer, defer) in [(0, 20_000, 2), (20_000_000, 0, 2), (20_000_000, 20_000, 0)] {
         assert_eq!(
-            state(&report(Some(suspend), timer, defer), true, busy),
+            state(&report(Some(suspend), timer, defer), true, busy()),
             SuspensionState::Unarmed
         );
     }
-    assert_eq!(state(&report(None, 20_000, 2), true, busy), SuspensionState::Impossible);
+    assert_eq!(state(&report(None, 20_000, 2), true, busy()), SuspensionState::Impossible);
 }
 
 #[test]
@@ -100,13 +101,60 @@ fn a_verdict_names_the_share_of_packets_that_programs_found() {
 #[test]
 fn pollers_whose_polls_are_counted_together_are_said_to_be() {
     let [one, other] = [5, 6].map(|descriptor| Poller { descriptor, ..poller(true) });
-    let why = |pollers: &[Poller]| {
-        let suspension = Suspension::of(&ready(), pollers, window(1_000, 10, Some(900)));
+    let by_network = window(1_000, 10, Some(900));
+    let why = |pollers: &[Poller], window| {
+        let suspension = Suspension::of(&ready(), pollers, window);
         suspension.pollers[0].verdict.why.clone()
     };
-    assert!(!why(&[one.clone(), poller(false)]).contains("counted in"));
-    let both = why(&[one, other]);
-    assert!(both.ends_with("; polls of 1 other poller are counted in"), "{both}");
+    assert!(!why(&[one.clone(), poller(false)], by_network.clone()).contains("counted in"));
+    let one_more = "; polls of 1 other poller are counted in";
+    let both = why(&[one.clone(), other.clone()], by_network);
+    assert!(both.ends_with(one_more), "{both}");
+    // Where programs are counted each by itself, only another poller of the same one is.
+    let by_program = window_of((10, 480), (10, 500), (9, 20));
+    let both = why(&[one.clone(), other.clone()], by_program.clone());
+    assert!(both.ends_with(one_more), "{both}");
+    let of_another = Poller { pid: 101, ..other };
+    assert!(!why(&[one, of_another], by_program).contains("counted in"));
+}
+
+/// Where polls are counted by who polls: those of the poller's process, of others, and of none.
+fn window_of(own: (u64, u64), other: (u64, u64), unasked: (u64, u64)) -> Option<Window> {
+    let polls = |napi, pid, (polls, packets)| Polls { napi, pid, polls, packets };
+    let polls = vec![
+        polls(8_193, Some(100), own),
+        polls(8_193, Some(101), other),
+        polls(8_193, None, unasked),
+        // Another instance of this device has no part in it, nor has another device.
+        polls(8_194, Some(100), (500, 500)),
+    ];
+    let by_network = window(1_000, 10, Some(own.1 + other.1));
+    by_network.map(|window| Window { polls: Some(polls), ..window })
+}
+
+#[test]
+fn where_polls_are_counted_by_program_a_verdict_is_of_its_own() {
+    let cases = [
+        ((10, 480), (10, 500), (9, 20), "active, 48 %"),
+        ((10, 20), (10, 980), (0, 0), "hardly used, 2 %"),
+        ((10, 0), (10, 980), (9, 20), "armed, but not used"),
+        ((0, 0), (10, 980), (9, 20), "armed, but not used"),
+        ((10, 0), (0, 0), (0, 0), "unknown"),
+    ];
+    for (own, other, unasked, said) in cases {
+        let verdict = judged(&ready(), &poller(true), window_of(own, other, unasked));
+        assert_eq!(verdict.name(), said, "{own:?} {other:?} {unasked:?}: {verdict:?}");
+        let is_judged = said != "unknown";
+        assert_eq!(verdict.counted_by, is_judged.then_some(CountedBy::Process), "{verdict:?}");
+        assert!(!is_judged || verdict.why.contains("of this program"), "{verdict:?}");
+        assert_eq!(verdict.why.contains("it did not poll"), own.0 == 0, "{verdict:?}");
+    }
+    let counted = window(1_000, 10, Some(900));
+    assert_eq!(judged(&ready(), &poller(true), counted).counted_by, Some(CountedBy::Network));
+    // Of the window, what is of other devices goes; what programs took is known of the device.
+    let suspension = Suspension::of(&ready(), &[], window_of((1, 3), (1, 4), (1, 5)));
+    let window = suspension.window.unwrap();
+    assert_eq!((window.polls.as_ref().map(Vec::len), window.polled()), (Some(3), Some(7)));
 }
 
 #[test]

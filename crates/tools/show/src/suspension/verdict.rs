@@ -19,11 +19,11 @@ pub struct Missing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SuspensionState {
-    /// All is set, and programs took a tenth of the packets or more by their own polls.
+    /// All is set, and own polls took a tenth of the packets or more.
     Active,
-    /// All is set, and programs took less than a tenth of the packets by their own polls.
+    /// All is set, and own polls took less than a tenth of the packets.
     HardlyUsed,
-    /// All is set, packets came, and no program polled for one.
+    /// All is set, packets came, and none by an own poll.
     Unused,
     /// A setting is missing.
     Unarmed,
@@ -47,6 +47,16 @@ impl SuspensionState {
     }
 }
 
+/// Whose polls were counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CountedBy {
+    /// Those of the poller's process, of this NAPI instance.
+    Process,
+    /// Those of all programs in the network, of all devices.
+    Network,
+}
+
 /// The share of the packets that programs find by themselves, from which on interrupts count as
 /// suspended. Suspension changes nothing for the others: interrupts or the timer bring them, as
 /// under deferral alone. Below a tenth that goes for nine of ten packets, so what suspension could
@@ -59,9 +69,12 @@ const USED: f64 = 0.1;
 pub struct Verdict {
     /// What it is.
     pub state: SuspensionState,
-    /// The share of the device's packets that programs took by their own polls, from 0 to 1; none
-    /// where settings decide, or nothing was counted.
+    /// The share of the packets that were taken by own polls, from 0 to 1; none where settings
+    /// decide, or nothing was counted.
     pub polled_share: Option<f64>,
+    /// Whose polls these are: `process` (of packets of the NAPI instance) or `network` (of packets
+    /// of the device).
+    pub counted_by: Option<CountedBy>,
     /// What it follows from.
     pub why: String,
     /// What is missing where it is unarmed.
@@ -70,7 +83,7 @@ pub struct Verdict {
 
 impl Verdict {
     fn new(state: SuspensionState, why: impl Into<String>) -> Self {
-        Self { state, polled_share: None, why: why.into(), missing: Vec::new() }
+        Self { state, polled_share: None, counted_by: None, why: why.into(), missing: Vec::new() }
     }
 
     /// It in few words: where interrupts are suspended, for which share of the packets.
@@ -135,7 +148,7 @@ pub(super) fn of(poller: &Poller, instance: Option<&Instance>, window: Option<&W
     let Some(window) = window else {
         return Verdict::new(SuspensionState::Unknown, "all is set; nothing was counted");
     };
-    counted(poller, window)
+    counted(poller, instance, window)
 }
 
 fn without_instance(poller: &Poller) -> Verdict {
@@ -196,9 +209,9 @@ fn settled(poller: &Poller, instance: &Instance) -> Option<Verdict> {
 }
 
 /// Where all is set, and the counts decide.
-fn counted(poller: &Poller, window: &Window) -> Verdict {
-    let Window { seconds, packets, interrupts, busy_polled } = *window;
-    let Some(polled) = busy_polled else {
+fn counted(poller: &Poller, instance: &Instance, window: &Window) -> Verdict {
+    let seconds = window.seconds;
+    let Some(Count { by, polls, polled, packets }) = Count::of(poller, instance, window) else {
         let why = "all is set; the kernel does not count packets of busy polling";
         return Verdict::new(SuspensionState::Unknown, why);
     };
@@ -209,46 +222,93 @@ fn counted(poller: &Poller, window: &Window) -> Verdict {
         );
         return Verdict::new(SuspensionState::Unknown, why);
     }
-    let interrupts = match interrupts {
-        None => "the device has no count of its interrupts".to_owned(),
-        Some(0) => "no interrupt came".into(),
-        Some(count) => {
-            let each = packets as f64 / count as f64;
-            format!(
-                "{count} interrupts came, those for sent packets included: {each:.1} packets each"
-            )
-        }
-    };
-    // The count is of the whole network, which may have other devices.
+    let interrupts = interrupts(window);
+    // The count of a network may have packets of other devices.
     let share = (polled as f64 / packets as f64).min(1.0);
     let part = match polled {
         polled if polled >= packets => "all".to_owned(),
         polled => polled.to_string(),
     };
-    let looks = match poller.busy_poll {
-        Some(BusyPoll { usecs: 0, .. }) => {
-            ": at each wait it looks once, and no packet was there yet, or it does not wait there; \
-             busy_poll_usecs has it look for longer"
-        }
-        _ => ": it does not wait there, or no packet came while it did",
+    let programs = match by {
+        CountedBy::Process => "this program",
+        CountedBy::Network => "programs in this network",
     };
+    let looks = looks(poller, polls);
     let (state, why) = if polled == 0 {
         let why = format!(
-            "all is set, {packets} packets came in {seconds:.1} s, and no program of this network \
-             found one by a poll of its own{looks}"
+            "all is set, {packets} packets came in {seconds:.1} s, and no poll of {programs} found \
+             one{looks}"
         );
         (SuspensionState::Unused, why)
     } else if share < USED {
         let why = format!(
-            "only {part} of {packets} packets came in {seconds:.1} s by polls of programs in this \
-             network, the others as under deferral alone{looks}"
+            "only {part} of {packets} packets came in {seconds:.1} s by polls of {programs}, the \
+             others as under deferral alone{looks}"
         );
         (SuspensionState::HardlyUsed, why)
     } else {
-        let why = format!(
-            "{part} of {packets} packets came in {seconds:.1} s by polls of programs in this network"
-        );
+        let why = format!("{part} of {packets} packets came in {seconds:.1} s by polls of {programs}");
         (SuspensionState::Active, why)
     };
-    Verdict { polled_share: Some(share), ..Verdict::new(state, format!("{why}; {interrupts}")) }
+    let why = format!("{why}; {interrupts}");
+    Verdict { polled_share: Some(share), counted_by: Some(by), ..Verdict::new(state, why) }
+}
+
+/// What was counted of one poller and one instance, as exactly as that was possible.
+struct Count {
+    by: CountedBy,
+    /// How often the process polled the instance, where that is known.
+    polls: Option<u64>,
+    /// Packets that these polls took, of so many.
+    polled: u64,
+    packets: u64,
+}
+
+impl Count {
+    fn of(poller: &Poller, instance: &Instance, window: &Window) -> Option<Self> {
+        let Some(polls) = &window.polls else {
+            let (polled, packets) = (window.busy_polled?, window.packets);
+            return Some(Self { by: CountedBy::Network, polls: None, polled, packets });
+        };
+        let all = polls.iter().filter(|it| it.napi == instance.id);
+        let own = all.clone().find(|it| it.pid == Some(poller.pid));
+        Some(Self {
+            by: CountedBy::Process,
+            polls: Some(own.map_or(0, |it| it.polls)),
+            polled: own.map_or(0, |it| it.packets),
+            packets: all.map(|it| it.packets).sum(),
+        })
+    }
+}
+
+fn interrupts(window: &Window) -> String {
+    match window.interrupts {
+        None => "the device has no count of its interrupts".to_owned(),
+        Some(0) => "no interrupt came".into(),
+        Some(count) => {
+            let each = window.packets as f64 / count as f64;
+            format!(
+                "{count} interrupts came, those for sent packets included: {each:.1} packets each"
+            )
+        }
+    }
+}
+
+/// Why polls find few packets or none.
+fn looks(poller: &Poller, polls: Option<u64>) -> String {
+    let looks_once = matches!(poller.busy_poll, Some(BusyPoll { usecs: 0, .. }));
+    match polls {
+        Some(0) => ": it did not poll: it does not wait there, or others polled whenever it did".into(),
+        Some(polls) if looks_once => format!(
+            ": it polled {polls} times; at each wait it looks once, and busy_poll_usecs has it look \
+             for longer"
+        ),
+        Some(polls) => format!(": it polled {polls} times"),
+        None if looks_once => {
+            ": at each wait it looks once, and no packet was there yet, or it does not wait there; \
+             busy_poll_usecs has it look for longer"
+                .into()
+        }
+        None => ": it does not wait there, or no packet came while it did".into(),
+    }
 }
