@@ -24,10 +24,8 @@ while request := connection.recv(64): connection.send(request)
 );
 
 /// One request after the other, until it is killed.
-const CLIENT: &str = concat!(
-    include_str!("../support/requests.py"),
-    "for _ in answers(sys.argv[1], 1): pass\n"
-);
+const CLIENT: &str =
+    concat!(include_str!("../support/requests.py"), "for _ in answers(sys.argv[1], 1): pass\n");
 
 /// `one`, which NAPI polls, with its other end in a network of its own, where `far` runs a command.
 const FAR: &str = r#"

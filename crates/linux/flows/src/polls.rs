@@ -88,3 +88,20 @@ impl PollCounter {
 fn of_map(cause: &MapError) -> FlowError {
     FlowError::Map(cause.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_may_count_where_the_kernel_describes_its_types() {
+        match PollCounter::start() {
+            Ok(mut counter) => drop(counter.read().unwrap()),
+            Err(FlowError::NoTypes) => {}
+            Err(error) => {
+                assert!(matches!(error, FlowError::NotAllowed), "{error}");
+                assert!(!rustix::process::geteuid().is_root(), "{error}");
+            }
+        }
+    }
+}

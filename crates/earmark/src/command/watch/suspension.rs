@@ -83,8 +83,7 @@ mod tests {
         };
         let suspension = Suspension::of(&report, &[server], Some(window));
         let stream = columns(Width::columns(100));
-        let lines: Vec<String> =
-            rows(&suspension).iter().map(|row| stream.row(row)).collect();
+        let lines: Vec<String> = rows(&suspension).iter().map(|row| stream.row(row)).collect();
         assert_eq!(
             lines[0].split_whitespace().collect::<Vec<_>>().join(" "),
             "eth0 2000 20 100.0 1800 1 of 1 ready"

@@ -247,7 +247,8 @@ fn counted(poller: &Poller, instance: &Instance, window: &Window) -> Verdict {
         );
         (SuspensionState::HardlyUsed, why)
     } else {
-        let why = format!("{part} of {packets} packets came in {seconds:.1} s by polls of {programs}");
+        let why =
+            format!("{part} of {packets} packets came in {seconds:.1} s by polls of {programs}");
         (SuspensionState::Active, why)
     };
     let why = format!("{why}; {interrupts}");
@@ -298,7 +299,9 @@ fn interrupts(window: &Window) -> String {
 fn looks(poller: &Poller, polls: Option<u64>) -> String {
     let looks_once = matches!(poller.busy_poll, Some(BusyPoll { usecs: 0, .. }));
     match polls {
-        Some(0) => ": it did not poll: it does not wait there, or others polled whenever it did".into(),
+        Some(0) => {
+            ": it did not poll: it does not wait there, or others polled whenever it did".into()
+        }
         Some(polls) if looks_once => format!(
             ": it polled {polls} times; at each wait it looks once, and busy_poll_usecs has it look \
              for longer"
