@@ -131,7 +131,7 @@ def play(kind, way, connections, far, directory):
     running = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL)
     while f":{port} " not in sh("ss", "-ltn"):
         time.sleep(0.01)
-    asks, read = client(kind, connections, 20_000 if connections == 1 else 60_000)
+    asks, read = client(kind, connections, 60_000 if connections == 1 else 150_000)
     begin, busy = time.monotonic(), busy_s(running.pid)
     asking = subprocess.Popen(
         ["nsenter", "--net", "--target", str(far), *asks], stdout=subprocess.PIPE, text=True
