@@ -198,7 +198,7 @@ impl Suspension {
         let judge = |poller: &Poller, instance: &Instance| Judged {
             poller: poller.clone(),
             napi: Some(instance.id),
-            verdict: verdict::of(poller, Some(instance), window.as_ref()),
+            verdict: verdict::of(poller, instance, window.as_ref()),
         };
         let mut judged = Vec::new();
         for poller in pollers {
@@ -235,7 +235,7 @@ fn name_shared(judged: &mut [Judged]) {
 
 /// A poller whose packets come from no device that was looked at.
 pub fn elsewhere(poller: &Poller) -> Judged {
-    Judged { poller: poller.clone(), napi: None, verdict: verdict::of(poller, None, None) }
+    Judged { poller: poller.clone(), napi: None, verdict: verdict::without_instance(poller) }
 }
 
 impl Instance {

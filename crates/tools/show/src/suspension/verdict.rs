@@ -140,8 +140,7 @@ fn own(instance: &Instance, settings: &str) -> String {
 }
 
 /// What settings and counts say together.
-pub(super) fn of(poller: &Poller, instance: Option<&Instance>, window: Option<&Window>) -> Verdict {
-    let Some(instance) = instance else { return without_instance(poller) };
+pub(super) fn of(poller: &Poller, instance: &Instance, window: Option<&Window>) -> Verdict {
     if let Some(verdict) = settled(poller, instance) {
         return verdict;
     }
@@ -151,7 +150,8 @@ pub(super) fn of(poller: &Poller, instance: Option<&Instance>, window: Option<&W
     counted(poller, instance, window)
 }
 
-fn without_instance(poller: &Poller) -> Verdict {
+/// What is known of a poller whose packets come by no instance that was looked at.
+pub(super) fn without_instance(poller: &Poller) -> Verdict {
     if poller.kind == PollerKind::IoUring {
         return of_io_uring(poller);
     }
